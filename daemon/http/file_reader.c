@@ -8,8 +8,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define THREADS       2 /* so that one slow file does not delay all others */
-#define DONE_PER_TURN 8 /* per turn of the loop, which sends the data */
+#define THREADS       2   /* so that one slow file does not delay all others */
+#define DONE_PER_TURN 8   /* per turn of the loop, which sends the data */
+#define WAITING_MAX   256 /* half of the connections */
 
 struct queue {
     struct file_task *first, **end;
@@ -20,6 +21,7 @@ struct file_reader {
     unsigned thread_count;
     pthread_mutex_t lock; /* guards the members up to the condition */
     struct queue wanted, read;
+    unsigned waiting; /* in `wanted` */
     bool stopping;
     pthread_cond_t changed; /* signals `wanted` or `stopping` */
     int wake;               /* eventfd: a task is done */
@@ -53,6 +55,7 @@ static struct file_task *next_wanted(struct file_reader *reader)
     while (!reader->wanted.first && !reader->stopping)
         pthread_cond_wait(&reader->changed, &reader->lock);
     struct file_task *task = queue_take(&reader->wanted);
+    reader->waiting -= task != NULL;
     pthread_mutex_unlock(&reader->lock);
     return task;
 }
@@ -174,10 +177,19 @@ void file_reader_stop(struct file_reader *reader)
     release(reader);
 }
 
+bool file_reader_has_room(struct file_reader *reader)
+{
+    pthread_mutex_lock(&reader->lock);
+    bool has_room = reader->waiting < WAITING_MAX;
+    pthread_mutex_unlock(&reader->lock);
+    return has_room;
+}
+
 void file_reader_queue(struct file_reader *reader, struct file_task *task)
 {
     pthread_mutex_lock(&reader->lock);
     queue_put(&reader->wanted, task);
+    reader->waiting++;
     pthread_cond_signal(&reader->changed);
     pthread_mutex_unlock(&reader->lock);
 }

@@ -3,10 +3,12 @@
  * loop.
  *
  * A task is queued, run on one of a few threads, and handed back on the loop: an eventfd wakes the
- * loop, which calls `done` once for each task. The queue is bounded by its owner: the HTTP server
- * limits its connections.
+ * loop, which calls `done` once for each task. A connection waits as long as its task, so the queue
+ * is shorter than the server has connections: while a disk hangs, pages without files are served.
  */
 #pragma once
+
+#include <stdbool.h>
 
 #include "base/compiler.h"
 #include "base/error.h"
@@ -25,5 +27,7 @@ int file_reader_start(struct event_loop *loop, void (*done)(void *context, struc
                       struct error *error) CHECK_RESULT;
 /** file_reader_stop() - run all queued tasks, call `done` for each; NULL allowed */
 void file_reader_stop(struct file_reader *reader);
+/** file_reader_has_room() - return whether another task may wait */
+bool file_reader_has_room(struct file_reader *reader);
 /** file_reader_queue() - queue @task, which belongs to the reader until `done` */
 void file_reader_queue(struct file_reader *reader, struct file_task *task);

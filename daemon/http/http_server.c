@@ -167,9 +167,12 @@ static enum MHD_Result begin_transfer(struct http_server *server, const struct h
                                       const char *type, struct MHD_Connection *connection,
                                       void **request)
 {
-    struct transfer *transfer = calloc(1, sizeof(*transfer));
     struct visit *visit = visit_of(connection);
 
+    if (!file_reader_has_room(server->files))
+        return reply_problem(server, connection, -EBUSY,
+                             "too many reads wait for this node's disks; try again");
+    struct transfer *transfer = calloc(1, sizeof(*transfer));
     if (!transfer)
         return MHD_NO;
     transfer->task.run = read_transfer;
