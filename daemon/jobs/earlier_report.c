@@ -4,53 +4,79 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "daemon/config/config.h"
 #include "daemon/core/daemon.h"
-#include "daemon/core/decode_cache.h"
 #include "membership/kv/keys.h"
 #include "membership/transport/timer.h"
 
-#define RETRY_NS (NS_PER_SECOND / 5)
+#define RETRY_NS      (NS_PER_SECOND / 5)
+#define QUESTIONS_MAX 64 /* at once: a cluster keeps hundreds of jobs that are over */
 
-/* One request at a time, and one cached answer: jobs are opened one after the other. */
+struct question {
+    struct earlier_report *earlier;
+    struct kv_request *request; /* NULL: not in flight */
+    char key[KV_KEY_MAX];       /* of the report; "": free */
+};
+
 struct earlier_report {
     struct daemon *daemon;
-    struct kv_request *question;
-    char asked[KV_KEY_MAX];  /* key of the request in flight */
-    char absent[KV_KEY_MAX]; /* last key that was found to be absent */
+    struct question questions[QUESTIONS_MAX]; /* answered with a key: the report is absent */
     struct timer retry;
 };
 
 static void on_answer(void *context, const struct kv_result *result)
 {
-    struct earlier_report *earlier = context;
-    struct daemon *daemon = earlier->daemon;
+    struct question *question = context;
+    struct daemon *daemon = question->earlier->daemon;
 
-    earlier->question = NULL;
+    question->request = NULL;
     if (result->status) {
-        timer_set_in(&earlier->retry, RETRY_NS);
+        question->key[0] = '\0';
+        timer_set_in(&question->earlier->retry, RETRY_NS);
         return;
     }
-    if (!result->entry_count) {
-        stpcpy(earlier->absent, earlier->asked);
-    } else {
+    if (result->entry_count) {
         const struct kv_event event = {.entry = result->entries[0]};
+        question->key[0] = '\0';
         if (mirror_apply(&daemon->keys.mirror, &event, daemon->keys.mirror.revision))
             log_error("no memory for a key of the cluster: this node's picture is incomplete");
     }
     daemon_wake(daemon);
 }
 
-static void ask(struct earlier_report *earlier)
+static struct question *find(struct earlier_report *earlier, const char *key)
+{
+    for (unsigned i = 0; i < QUESTIONS_MAX; i++)
+        if (!strcmp(earlier->questions[i].key, key))
+            return &earlier->questions[i];
+    return NULL;
+}
+
+/* Return a free place, or that of an answer which nobody came for; NULL: all are in flight. */
+static struct question *find_room(struct earlier_report *earlier)
+{
+    struct question *free_one = find(earlier, "");
+
+    for (unsigned i = 0; !free_one && i < QUESTIONS_MAX; i++)
+        if (!earlier->questions[i].request)
+            free_one = &earlier->questions[i];
+    return free_one;
+}
+
+static void ask(struct earlier_report *earlier, const char *key)
 {
     const struct kv *kv = earlier->daemon->keys.kv;
+    struct question *question = find_room(earlier);
 
-    if (earlier->question)
+    if (!question) /* an answer wakes */
         return;
-    timer_clear(&earlier->retry);
-    if (kv->range(kv->context, earlier->asked, false, on_answer, earlier, &earlier->question)) {
-        earlier->question = NULL;
+    question->earlier = earlier;
+    stpcpy(question->key, key);
+    if (kv->range(kv->context, key, false, on_answer, question, &question->request)) {
+        question->request = NULL;
+        question->key[0] = '\0';
         timer_set_in(&earlier->retry, RETRY_NS);
     }
 }
@@ -63,10 +89,9 @@ static void on_retry(void *context)
 }
 
 /*
- * Return the generation of the plan in force. Return 0 if there is none, if it is malformed, if it
- * needs nothing of this node while no other plan is prepared (most jobs that are over: a node with
- * hundreds of them would ask for long), or if it came while this daemon was following: then no
- * earlier firnd of this node can have reported on it.
+ * Return the generation of the plan in force. Return 0 if there is none, if it is malformed, or if
+ * it came while this daemon was following: then no earlier firnd of this node can have reported on
+ * it.
  */
 static uint64_t generation_of(const struct config *config, const struct mirror *mirror,
                               const char *job)
@@ -74,16 +99,13 @@ static uint64_t generation_of(const struct config *config, const struct mirror *
     char key[KV_KEY_MAX];
     const struct mirror_entry *entry =
         mirror_find(mirror, keys_job(key, config->cluster, job, "generation"));
-    struct plan *plan = NULL;
+    AUTO_JSON json_t *tree = NULL;
     uint64_t generation = 0;
 
     if (!entry || entry->mod_revision > mirror->snapshot_revision ||
-        decode_cache_plan(mirror, entry, &plan, NULL))
+        json_parse(entry->value, strlen(entry->value), entry->key, &tree, NULL) ||
+        json_get_u64(tree, "generation", INT64_MAX, &generation, NULL))
         return 0;
-    if (plan_layout_find_node(&plan->layout, config->node) >= 0 ||
-        mirror_find(mirror, keys_job(key, config->cluster, job, "next")))
-        generation = plan->generation;
-    plan_free(plan);
     return generation;
 }
 
@@ -97,17 +119,19 @@ bool earlier_report_known(struct earlier_report *earlier, const char *job)
     if (generation == 0)
         return true;
     keys_report(key, daemon->config->cluster, job, generation, daemon->config->node);
-    if (!strcmp(key, earlier->absent) || mirror_find(&daemon->keys.mirror, key))
+    if (mirror_find(&daemon->keys.mirror, key))
         return true;
-    if (!earlier->question)
-        stpcpy(earlier->asked, key);
-    ask(earlier);
-    return false;
+    const struct question *question = find(earlier, key);
+    if (!question)
+        ask(earlier, key);
+    return question && !question->request;
 }
 
 void earlier_report_forget(struct earlier_report *earlier)
 {
-    earlier->absent[0] = '\0';
+    for (unsigned i = 0; i < QUESTIONS_MAX; i++)
+        if (!earlier->questions[i].request)
+            earlier->questions[i].key[0] = '\0';
 }
 
 int earlier_report_new(struct daemon *daemon, struct earlier_report **ret_earlier)
@@ -130,7 +154,9 @@ void earlier_report_free(struct earlier_report *earlier)
 {
     if (!earlier)
         return;
-    earlier->daemon->keys.kv->cancel(earlier->daemon->keys.kv->context, earlier->question);
+    for (unsigned i = 0; i < QUESTIONS_MAX; i++)
+        earlier->daemon->keys.kv->cancel(earlier->daemon->keys.kv->context,
+                                         earlier->questions[i].request);
     timer_done(&earlier->retry);
     free(earlier);
 }

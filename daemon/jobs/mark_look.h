@@ -24,12 +24,12 @@ enum mark_look_state {
 
 /** mark_look_new() - @job is borrowed; NULL: no memory */
 struct mark_look *mark_look_new(const struct job *job);
-void mark_look_free(struct mark_look *look); /* NULL allowed; a thread ends by itself */
+void mark_look_free(struct mark_look *mark); /* NULL allowed; a thread ends by itself */
 
 /** mark_look_at() - look at the checkpoints of the records @entries, or take the result of the look
  * at them, which is not older than some seconds
  * @newest: folder of a checkpoint that has no record yet; NULL: there is none */
-enum mark_look_state mark_look_at(struct mark_look *look, const struct mirror_entry *entries,
+enum mark_look_state mark_look_at(struct mark_look *mark, const struct mirror_entry *entries,
                                   size_t count, const char *newest) CHECK_RESULT;
 
 /** mark_look_of() - return the marks of the checkpoint at @path, after MARK_LOOK_KNOWN

@@ -16,7 +16,7 @@ struct folder_look;
 
 /** folder_look_new() - @ended is called on @loop when a look has ended; NULL: no memory */
 struct folder_look *folder_look_new(const struct loop *loop, void (*ended)(void *user), void *user);
-void folder_look_free(struct folder_look *look); /* NULL allowed; a thread ends by itself */
+void folder_look_free(struct folder_look *folder); /* NULL allowed; a thread ends by itself */
 
 /**
  * folder_look_at() - look at the checkpoint in @path, or take the result of the look at it
@@ -25,5 +25,5 @@ void folder_look_free(struct folder_look *look); /* NULL allowed; a thread ends 
  * *ret_status is that of checkpoint_look(), or -ETIMEDOUT, or the error of starting a thread, with
  * @error
  */
-bool folder_look_at(struct folder_look *look, const char *path, int *ret_status,
+bool folder_look_at(struct folder_look *folder, const char *path, int *ret_status,
                     struct error *error) CHECK_RESULT;

@@ -444,30 +444,32 @@ static bool waits_for_store(struct led *led, const struct view *view,
     return true;
 }
 
-static void carry_out(struct led *led, const struct view *view, struct leader_decision *decision)
+/* Return whether a plan is being written. */
+static bool carry_out(struct led *led, const struct view *view, struct leader_decision *decision)
 {
     if (decision->gives_up_checkpoint) {
         refuse(led, view->view.checkpoint.step, view->checkpoint_revision, "", false,
                decision->text);
         wake_at(led, view->view.now_ns);
-        return;
+        return false;
     }
     if (decision->takes_back_checkpoints) {
         refused_take_back(&led->refused);
         log_warning("job %s: %s", led->job, decision->text);
         tell(led, "checkpoint", decision->text);
         wake_at(led, view->view.now_ns);
-        return;
+        return false;
     }
     if (waits_for_store(led, view, decision))
-        return;
+        return false;
     write_state(led, &view->state, state_words[decision->state], decision->text);
     if (decision->action == LEADER_NOTHING || decision->action == LEADER_FINISH)
-        return;
+        return false;
     if (decision->action == LEADER_PUBLISH &&
         !checkpoint_is_there(led, view, &decision->plan->start))
-        return;
+        return false;
     write_plan(led, view, decision);
+    return true;
 }
 
 static const struct queueing_need *need_of(const void *context, const char *job)
@@ -505,7 +507,8 @@ static void decide(struct led *led, struct view *view, const struct queueing *qu
     wake_at(led, decision.wake_at_ns);
     if (decision.action == LEADER_NOTHING && decision.state == JOB_WAITING)
         learn(led, view, queueing);
-    carry_out(led, view, &decision);
+    if (!carry_out(led, view, &decision))
+        leader_postpone(&led->memory, &decision);
     plan_free(decision.plan);
 }
 

@@ -256,3 +256,9 @@ int leader_decide(const struct leader_view *view, struct leader_memory *memory,
     }
     return status;
 }
+
+void leader_postpone(struct leader_memory *memory, const struct leader_decision *decision)
+{
+    if (decision->plan && decision->plan->generation == memory->generation_last)
+        memory->generation_last--;
+}

@@ -167,7 +167,7 @@ class Checkpoints(JobTest):
             self.assertTrue(os.path.isfile(newest["path"] + "/verified"))
             self.assertGreater(job.plan()["generation"], newest["generation"])
             shown = json.loads(firnctl(cluster, "job", "show", "job", "--json")[1])
-            self.assertEqual(shown["risk"]["verified_step"], newest["step"])
+            self.assertGreaterEqual(shown["risk"]["verified_step"], newest["step"])  # a later one may be read, too
             self.assertGreaterEqual(shown["risk"]["durable_step"], newest["step"])
             self.end(job)
 
