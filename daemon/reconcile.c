@@ -13,6 +13,7 @@
 #include "daemon/jobs/fencing.h"
 #include "daemon/jobs/frozen_folder.h"
 #include "daemon/jobs/job.h"
+#include "daemon/jobs/left_workers.h"
 #include "daemon/jobs/slot_service.h"
 #include "daemon/leader/leading.h"
 #include "elastic/job/job_spec.h"
@@ -181,6 +182,8 @@ static void finish_stopping(struct daemon *daemon)
     for (const struct job *job = daemon->jobs; job; job = job->next)
         if (!job_idle(&job->workers))
             return;
+    if (left_workers_count(daemon->config)) /* of a job that is not open yet */
+        return;
     if (daemon->node.registry)
         log_info("everything is handed over; leaving");
     ending_say_goodbye(daemon, EXIT_SUCCESS);

@@ -1,9 +1,9 @@
 /*
  * A worker listens from its start, and accepts while it opens a mesh. In between, while it opens
- * its device or reads its state for minutes, nobody accepts: connections of peers that have given
- * up, and of strangers, fill the kernel's queue. Then the kernel answers nothing, which looks like
- * a cut cable to every peer (TIMEOUTS_UNREACHED). So a thread closes the oldest of a long queue:
- * that is an answer, and a peer comes again.
+ * its device, reads its state, or waits for the next plan for minutes, nobody accepts: connections
+ * of peers that have given up, and of strangers, fill the kernel's queue. Then the kernel answers
+ * nothing, which looks like a cut cable to every peer (TIMEOUTS_UNREACHED). So a thread closes the
+ * oldest of a long queue: that is an answer, and a peer comes again.
  */
 #pragma once
 
@@ -19,5 +19,5 @@ int mesh_doorman_new(int listener, struct mesh_doorman **ret_doorman) CHECK_RESU
 /** mesh_doorman_free() - end the thread; NULL allowed */
 void mesh_doorman_free(struct mesh_doorman *doorman);
 
-/** mesh_doorman_rest() - rest while a mesh on the listener is open, which keeps it short itself */
+/** mesh_doorman_rest() - rest while a mesh opens, which accepts all */
 void mesh_doorman_rest(struct mesh_doorman *doorman, bool rests);

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/compiler.h"
 
-#define BACKLOG_LONG  256 /* connections that may wait */
-#define BACKLOG_SHORT 128
+#define BACKLOG_LONG 256u /* connections that may wait, if the queue has room for twice as many */
 
 #define UNSENT_MAX_BYTES (512 * 1024)
 
@@ -315,13 +315,22 @@ void tcp_host_text(const struct tcp_host *host, char ret_text[TCP_HOST_TEXT_SIZE
         ret_text[0] = '\0';
 }
 
-unsigned tcp_waiting(int listener)
+/* @ret_room: what the kernel makes of SOMAXCONN, 128 on some systems */
+static unsigned count_waiting(int listener, unsigned *ret_room)
 {
     struct tcp_info info = {0};
     socklen_t size = sizeof(info);
+    *ret_room = 0;
     if (getsockopt(listener, IPPROTO_TCP, TCP_INFO, &info, &size) < 0)
         return 0;
-    return info.tcpi_unacked; /* for a listener: the length of its backlog */
+    *ret_room = info.tcpi_sacked; /* for a listener: the limit of its backlog, */
+    return info.tcpi_unacked;     /* and its length */
+}
+
+unsigned tcp_waiting(int listener)
+{
+    unsigned room;
+    return count_waiting(listener, &room);
 }
 
 static void turn_away(int listener, unsigned count)
@@ -336,8 +345,9 @@ static void turn_away(int listener, unsigned count)
 
 void tcp_thin(int listener)
 {
-    unsigned waiting = tcp_waiting(listener);
+    unsigned room, waiting = count_waiting(listener, &room);
+    unsigned most = MIN(BACKLOG_LONG, room / 2);
 
-    if (waiting > BACKLOG_LONG)
-        turn_away(listener, waiting - BACKLOG_SHORT);
+    if (waiting > most)
+        turn_away(listener, waiting - most / 2);
 }

@@ -125,13 +125,27 @@ static int take_progress(struct cluster_job *job, const json_t *tree, struct err
     return status;
 }
 
+static void note_revision(struct cluster_job *job, const char *leaf, int64_t revision)
+{
+    const struct {
+        const char *leaf;
+        int64_t *revision;
+    } noted[] = {
+        {"spec", &job->revisions.spec},
+        {"desired", &job->revisions.desired},
+        {"state", &job->revisions.state},
+        {"generation", &job->revisions.generation},
+    };
+
+    for (size_t i = 0; i < ARRAY_COUNT(noted); i++)
+        if (!strcmp(leaf, noted[i].leaf))
+            *noted[i].revision = revision;
+}
+
 static int take_job_leaf(struct cluster_job *job, const char *leaf, const struct kv_entry *entry,
                          const json_t *tree, struct error *error)
 {
-    if (!strcmp(leaf, "spec"))
-        job->spec_revision = entry->mod_revision;
-    if (!strcmp(leaf, "state"))
-        job->state_revision = entry->mod_revision;
+    note_revision(job, leaf, entry->mod_revision);
     if (!strcmp(leaf, "spec"))
         return take_spec(job, tree, entry->key, error);
     if (!strcmp(leaf, "desired"))

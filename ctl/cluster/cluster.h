@@ -19,7 +19,9 @@ struct cluster_node {
 
 struct cluster_job {
     char name[NAME_SIZE];
-    int64_t spec_revision, state_revision; /* when these keys were last written; 0: absent */
+    struct {
+        int64_t spec, desired, state, generation; /* when these keys were written; 0: absent */
+    } revisions;
     struct job_spec *spec;
     struct desired_record desired;
     struct submission_record submission; /* id "": an older firnctl submitted the job */

@@ -111,14 +111,21 @@ int run_job_cancel(const struct arguments *arguments, struct error *error)
 static int remove_keys(struct cluster_client *client, const struct cluster_job *job,
                        struct error *error)
 {
-    char spec[KV_KEY_MAX], state[KV_KEY_MAX], keys[KV_KEY_MAX], said[KV_KEY_MAX];
+    char spec[KV_KEY_MAX], desired[KV_KEY_MAX], state[KV_KEY_MAX], generation[KV_KEY_MAX];
+    char keys[KV_KEY_MAX], said[KV_KEY_MAX];
     const struct kv_compare compares[] = {
         {.key = keys_job(spec, client->cluster, job->name, "spec"),
          .target = KV_MOD_REVISION,
-         .value = job->spec_revision},
+         .value = job->revisions.spec},
+        {.key = keys_job(desired, client->cluster, job->name, "desired"),
+         .target = KV_MOD_REVISION,
+         .value = job->revisions.desired},
         {.key = keys_said(state, client->cluster, job->name, "state"),
          .target = KV_MOD_REVISION,
-         .value = job->state_revision},
+         .value = job->revisions.state},
+        {.key = keys_job(generation, client->cluster, job->name, "generation"),
+         .target = KV_MOD_REVISION,
+         .value = job->revisions.generation},
     };
     const struct kv_operation operations[] = {
         {.type = KV_DELETE_PREFIX, .key = keys_job(keys, client->cluster, job->name, "")},

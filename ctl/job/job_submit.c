@@ -91,7 +91,6 @@ static int load(const struct arguments *arguments, struct submission *submission
     return 0;
 }
 
-/* Warn about missing data: it must be on the nodes, but need not be on this machine. */
 /* Checkpoints and exports go without it. */
 static void warn_of_large_companion(const struct job_model *model)
 {
@@ -176,8 +175,7 @@ static struct kv_compare job_is_absent(const struct cluster_client *client, cons
                                .value = 0};
 }
 
-/* Delete what a job of this name has left, or a node has written while that job was being removed:
- * the new job would take it for its own. */
+/* Delete what a job of this name has left: the new job would take it for its own. */
 static int clear_away(struct cluster_client *client, const char *job, bool *ret_succeeded,
                       struct error *error)
 {
@@ -192,12 +190,14 @@ static int clear_away(struct cluster_client *client, const char *job, bool *ret_
                               ret_succeeded, error);
 }
 
-/* Write the spec, the desired state and the checkpoint to begin from, if no such job exists. */
+/* Write the spec, the desired state and the checkpoint to begin from, if no such job exists. Delete
+ * what a node may have written since clear_away(), for a job that was being removed. */
 static int send_job(struct cluster_client *client, const struct submission *submission,
                     const struct job_texts *texts, bool *ret_succeeded, struct error *error)
 {
     const char *job = submission->spec.name;
     char spec[KV_KEY_MAX], desired[KV_KEY_MAX], identity[KV_KEY_MAX], checkpoint[KV_KEY_MAX];
+    char generation[KV_KEY_MAX], next[KV_KEY_MAX], state[KV_KEY_MAX], progress[KV_KEY_MAX];
     const struct kv_compare absent = job_is_absent(client, job, spec);
     const struct kv_operation operations[] = {
         {.type = KV_PUT, .key = spec, .value = texts->spec},
@@ -207,6 +207,10 @@ static int send_job(struct cluster_client *client, const struct submission *subm
         {.type = KV_PUT,
          .key = keys_job(identity, client->cluster, job, "submission"),
          .value = texts->identity},
+        {.type = KV_DELETE, .key = keys_job(generation, client->cluster, job, "generation")},
+        {.type = KV_DELETE, .key = keys_job(next, client->cluster, job, "next")},
+        {.type = KV_DELETE, .key = keys_said(state, client->cluster, job, "state")},
+        {.type = KV_DELETE, .key = keys_said(progress, client->cluster, job, "progress")},
         {.type = KV_PUT,
          .key = keys_checkpoint(checkpoint, client->cluster, job, submission->checkpoint.step),
          .value = texts->checkpoint},

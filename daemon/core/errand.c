@@ -10,7 +10,6 @@
 /* Owned by the loop's thread and by its own, whichever lets go last. */
 struct task {
     atomic_uint owners;
-    atomic_bool is_done;
     int ended; /* eventfd */
     struct errand_work work;
     void *load;
@@ -20,9 +19,9 @@ struct errand {
     const struct loop *loop;
     void (*ended)(void *user);
     void *user;
-    struct task *task; /* NULL: none */
-    struct loop_io *io;
-    uint64_t began_ns;
+    struct task *task;  /* NULL: none */
+    struct loop_io *io; /* NULL: none is under way */
+    uint64_t began_ns, ended_ns, took_ns;
 };
 
 static void let_go(struct task *task)
@@ -40,7 +39,6 @@ static void *run(void *argument)
     struct task *task = argument;
 
     task->work.run(task->load);
-    atomic_store(&task->is_done, true);
     (void)eventfd_write(task->ended, 1); /* its only value, which it takes */
     let_go(task);
     return NULL;
@@ -54,6 +52,8 @@ static void on_ended(void *user, int descriptor, unsigned events)
     (void)events;
     errand->loop->io_remove(errand->loop->context, errand->io);
     errand->io = NULL;
+    errand->ended_ns = errand->loop->now_ns(errand->loop->context);
+    errand->took_ns = errand->ended_ns - errand->began_ns;
     errand->ended(errand->user);
 }
 
@@ -104,12 +104,18 @@ int errand_start(struct errand *errand, const struct errand_work *work, void *lo
 
 bool errand_runs(const struct errand *errand)
 {
-    return errand->task && !atomic_load(&errand->task->is_done);
+    return errand->io != NULL;
 }
 
 uint64_t errand_age_ns(const struct errand *errand)
 {
-    return errand->loop->now_ns(errand->loop->context) - errand->began_ns;
+    return errand->loop->now_ns(errand->loop->context) -
+           (errand_runs(errand) ? errand->began_ns : errand->ended_ns);
+}
+
+uint64_t errand_took_ns(const struct errand *errand)
+{
+    return errand->took_ns;
 }
 
 void *errand_result(const struct errand *errand)

@@ -32,8 +32,11 @@ void errand_free(struct errand *errand); /* NULL allowed; a thread ends by itsel
 int errand_start(struct errand *errand, const struct errand_work *work, void *load) CHECK_RESULT;
 /** errand_runs() - return whether work is under way */
 bool errand_runs(const struct errand *errand);
-/** errand_age_ns() - return the time since the last work began */
+/** errand_age_ns() - return the time since work began that is under way, or since work ended whose
+ * result is there */
 uint64_t errand_age_ns(const struct errand *errand);
+/** errand_took_ns() - return how long the last work took that has ended; 0: none has */
+uint64_t errand_took_ns(const struct errand *errand);
 /** errand_result() - return the load of work that has ended, borrowed until errand_forget() or the
  * next begins; NULL: there is none, or it is under way */
 void *errand_result(const struct errand *errand);

@@ -141,6 +141,15 @@ static size_t add_expired(struct job *job, const struct mirror_entry *entries, s
     return expired;
 }
 
+/* No file goes before its marks are known. */
+static void keep_all(struct job *job)
+{
+    log_warning("job %s: the checkpoint of step %" PRIu64 " is recorded and no older one removed: "
+                "%s does not answer in time",
+                job->name, job->record.unrecorded.step, job->folders.checkpoint_dir);
+    job->record.unrecorded.kept_from = job->record.unrecorded.spared_step = 0;
+}
+
 /* A checkpoint that is written again stays pinned. */
 static bool was_pinned(const struct mirror_entry *there)
 {
@@ -246,8 +255,8 @@ void checkpoint_record_sync(struct job *job)
     if (marks == MARK_LOOK_KNOWN)
         count +=
             add_expired(job, entries, entry_count, operations + 1, ARRAY_COUNT(operations) - 1);
-    else /* no file goes before its marks are known */
-        job->record.unrecorded.kept_from = job->record.unrecorded.spared_step = 0;
+    else
+        keep_all(job);
     if (!text || daemon->keys.kv->txn(daemon->keys.kv->context, compares, ARRAY_COUNT(compares),
                                       operations, count, on_recorded, job, &job->record.request))
         log_error("job %s: the record of a checkpoint could not be sent; it is tried again",

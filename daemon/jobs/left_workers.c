@@ -1,8 +1,10 @@
 #include "daemon/jobs/left_workers.h"
 
+#include <dirent.h>
 #include <errno.h>
-#include <glob.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -41,25 +43,30 @@ static pid_t worker_at(int connection)
                : 0;
 }
 
+/* Return whether a worker lives at the socket @path. */
+static bool look_at(const char *path, bool kills)
+{
+    AUTO_CLOSE int connection = connect_to(path);
+    pid_t pid = worker_at(connection);
+
+    if (pid > 0 && kills && kill(pid, SIGKILL) && errno != ESRCH)
+        log_error("killing worker %d: %s", pid, strerror(errno));
+    return pid > 0;
+}
+
 static unsigned go_over(const struct config *config, bool kills)
 {
-    char pattern[CONFIG_TEXT_SIZE + 32];
+    char folder[CONFIG_TEXT_SIZE + 16], path[sizeof(folder) + NAME_MAX + 1];
     unsigned count = 0;
-    glob_t found;
 
-    snprintf(pattern, sizeof(pattern), "%s/workers/*.sock", config->run_dir);
-    if (glob(pattern, GLOB_NOSORT, NULL, &found))
-        return 0;
-    for (size_t i = 0; i < found.gl_pathc; i++) {
-        AUTO_CLOSE int connection = connect_to(found.gl_pathv[i]);
-        pid_t pid = worker_at(connection);
-        if (pid <= 0)
-            continue;
-        count++;
-        if (kills && kill(pid, SIGKILL) && errno != ESRCH)
-            log_error("killing worker %d: %s", pid, strerror(errno));
+    snprintf(folder, sizeof(folder), "%s/workers", config->run_dir);
+    DIR *sockets = opendir(folder);
+    for (const struct dirent *entry; sockets && (entry = readdir(sockets));) {
+        snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+        count += look_at(path, kills);
     }
-    globfree(&found);
+    if (sockets)
+        closedir(sockets);
     return count;
 }
 

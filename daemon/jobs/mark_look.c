@@ -12,7 +12,8 @@
 #include "daemon/core/errand.h"
 #include "daemon/jobs/job.h"
 
-#define FRESH_NS (10 * NS_PER_SECOND) /* an older result is not taken */
+#define FRESH_NS         (10 * NS_PER_SECOND) /* an older result is not taken */
+#define PATIENCE_MOST_NS (60 * NS_PER_SECOND)
 
 struct seen {
     char path[JOB_PATH_SIZE];
@@ -106,6 +107,12 @@ static bool covers(const struct mark_look *mark, const struct look *look,
     return !newest || (look->signs && find(look, newest));
 }
 
+/* On a server that is merely slow, files are to expire, too. */
+static uint64_t patience_ns(const struct errand *errand)
+{
+    return MIN(MAX(ERRAND_PATIENCE_NS, 2 * errand_took_ns(errand)), PATIENCE_MOST_NS);
+}
+
 enum mark_look_state mark_look_at(struct mark_look *mark, const struct mirror_entry *entries,
                                   size_t count, const char *newest)
 {
@@ -115,7 +122,8 @@ enum mark_look_state mark_look_at(struct mark_look *mark, const struct mirror_en
         covers(mark, look, entries, count, newest))
         return MARK_LOOK_KNOWN;
     if (errand_runs(mark->errand))
-        return errand_age_ns(mark->errand) < ERRAND_PATIENCE_NS ? MARK_LOOK_RUNS : MARK_LOOK_AWAY;
+        return errand_age_ns(mark->errand) < patience_ns(mark->errand) ? MARK_LOOK_RUNS
+                                                                       : MARK_LOOK_AWAY;
     if (begin(mark, entries, count, newest))
         return MARK_LOOK_AWAY;
     return errand_result(mark->errand) ? MARK_LOOK_KNOWN : MARK_LOOK_RUNS;

@@ -17,7 +17,7 @@ struct job;
 struct mark_look;
 
 enum mark_look_state {
-    MARK_LOOK_RUNS, /* daemon_wake() follows, or ERRAND_PATIENCE_NS pass */
+    MARK_LOOK_RUNS, /* daemon_wake() follows, or it takes long: ask after ERRAND_PATIENCE_NS */
     MARK_LOOK_KNOWN,
     MARK_LOOK_AWAY, /* the folder cannot be looked at: nothing is known */
 };

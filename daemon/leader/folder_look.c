@@ -69,17 +69,19 @@ bool folder_look_at(struct folder_look *folder, const char *path, int *ret_statu
         errand_forget(errand);
         seen = NULL;
     }
+    if (!seen && !errand_runs(errand)) {
+        *ret_status = begin(folder, path);
+        if (*ret_status) {
+            error_set(error, *ret_status, "looking at %s: %s", path, strerror(-*ret_status));
+            return true;
+        }
+        seen = errand_result(errand);
+    }
     if (seen) {
         *ret_status = seen->status;
         *error = seen->error;
         errand_forget(errand);
         return true;
-    }
-    if (!errand_runs(errand)) {
-        *ret_status = begin(folder, path);
-        if (*ret_status)
-            error_set(error, *ret_status, "looking at %s: %s", path, strerror(-*ret_status));
-        return *ret_status != 0;
     }
     if (errand_age_ns(errand) < ERRAND_PATIENCE_NS)
         return false;

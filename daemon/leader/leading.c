@@ -597,11 +597,14 @@ static void consider(struct led *led)
         return;
     int status = view_make(&daemon->keys.mirror, daemon->config->cluster, led->job, begun_ns,
                            daemon->config->failure_timeout_ns, &led->refused, &view, &error);
-    if (status) {
-        if (status != -ENOENT)
-            say_unread(led, &error, begun_ns);
-        return;
+    if (status == -ENOMEM) {
+        log_error("job %s: no memory to look at it", led->job);
+        wake_at(led, begun_ns + RETRY_NS);
+    } else if (status && status != -ENOENT) {
+        say_unread(led, &error, begun_ns);
     }
+    if (status)
+        return;
     led->unread[0] = '\0';
     if (refuse_lost(led, view))
         wake_at(led, view->view.now_ns);

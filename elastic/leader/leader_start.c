@@ -133,6 +133,7 @@ static void limit_leaving(struct leader_context *context, struct plan_change *ch
         return;
     leader_preempted(context, false, &numbers);
     change->is_limited = true;
+    change->must_go = numbers.left_ns != UINT64_MAX;
     change->limit_ns = MIN(patience_ns, preemption_checkpoint_spare_ns(&numbers));
 }
 

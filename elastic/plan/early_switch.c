@@ -77,7 +77,8 @@ bool early_switch_begins(const struct plan *plan, const struct plan *next,
     if (!next->change.planned || next->follows != plan->generation)
         return false;
     if (!next->layout.worker_count)
-        return !step->donors_leave && comes_too_late(&next->change, step);
+        return !step->donors_leave && (!step->ends || next->change.must_go) &&
+               comes_too_late(&next->change, step);
     return (!step->near_end && pays(&plan->layout, &next->layout, step)) ||
            comes_too_late(&next->change, step);
 }

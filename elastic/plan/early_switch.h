@@ -10,7 +10,8 @@
  * must go does not wait for a step of minutes.
  *
  * A change to an empty plan (pause, drain without other slots) gains nothing, and the step is
- * computed again after the checkpoint that ends the generation. So it begins at the limit only.
+ * computed again after the checkpoint that ends the generation. So it begins at the limit only, and
+ * for the evaluation of the finished model, which nobody would run again, only where nodes go.
  */
 #pragma once
 
@@ -28,6 +29,8 @@ struct early_switch {
     double waited_seconds;               /* since the plan arrived that follows */
     bool keeps_sums;                     /* workers have the memory to keep sums across a switch */
     bool near_end;     /* other stages may hold the step: leaving it now would lose it */
+    bool ends;         /* it is the evaluation of the finished model, which an empty plan would
+                          leave for good */
     bool donors_leave; /* workers without a part in this generation wait for its first commit */
 };
 

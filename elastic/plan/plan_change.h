@@ -30,6 +30,7 @@ struct plan_change {
                         step (early_switch.h); else at once */
     bool is_limited; /* of a planned change: it begins within limit_ns of its arrival, even where */
     uint64_t limit_ns;     /* that costs a part of the step in progress */
+    bool must_go;          /* the limit is from a node that will be gone by then */
     double switch_seconds; /* pause of the job's last planned change, as measured; 0: unknown */
     uint64_t busy_ns; /* so long a worker of the generation before may compute without looking at
                          its links; 0: unknown */

@@ -184,6 +184,8 @@ static int decode_layout(const json_t *tree, struct plan *plan, struct error *er
     plan->change.is_limited = json_has(tree, "limit_ns");
     if (status == 0 && plan->change.is_limited)
         status = json_get_u64(tree, "limit_ns", INT64_MAX, &plan->change.limit_ns, error);
+    if (status == 0 && json_has(tree, "must_go"))
+        status = json_get_bool(tree, "must_go", &plan->change.must_go, error);
     if (status == 0 && json_has(tree, "breaks_off"))
         status = json_get_bool(tree, "breaks_off", &plan->change.breaks_off, error);
     if (status == 0 && json_has(tree, "disputed"))

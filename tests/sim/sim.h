@@ -138,6 +138,13 @@ struct sim_notices;
 struct sim_bits;
 struct sim_input;
 
+/* What may be slow in a history (sim_scale.h). */
+struct sim_slowness {
+    bool slow_starts; /* devices open, and state is read, in up to ten minutes */
+    bool slow_files;  /* the file server is slow, and hangs at times */
+    uint64_t errands; /* begun so far */
+};
+
 struct sim {
     uint64_t seed, now_ns;
     enum sim_bug bug;
@@ -150,10 +157,10 @@ struct sim {
     struct job_spec spec;
     struct sim_costs costs;
     uint64_t events_max;
-    uint64_t compute_us;   /* of one step, about */
-    uint64_t slot_memory;  /* bytes of each slot; 0: unlimited */
-    unsigned stages;       /* asked for; 0: free */
-    bool slow_starts;      /* devices open, and state is read, in up to ten minutes */
+    uint64_t compute_us;  /* of one step, about */
+    uint64_t slot_memory; /* bytes of each slot; 0: unlimited */
+    unsigned stages;      /* asked for; 0: free */
+    struct sim_slowness slowness;
     bool one_fault;        /* sim_fault_alone is all that happens */
     unsigned links_newest; /* link protocol to which nodes are upgraded */
     unsigned node_count;

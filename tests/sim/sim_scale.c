@@ -1,8 +1,8 @@
 /*
  * Draw the time that a step takes, from a millisecond to half an hour, the micro-batches of which a
  * long one consists, and the time in which a process opens its device, and then reads its state,
- * from 50 ms to ten minutes each. Every limit of the cluster but the failure time-out must hold for
- * all of them.
+ * from 50 ms to ten minutes each. A file server answers at once, in a millisecond to a minute, or
+ * never. Every limit of the cluster but the failure time-out must hold for all of them.
  */
 #include "sim/sim_scale.h"
 
@@ -13,18 +13,23 @@
 #include "sim/fault/sim_stragglers.h"
 #include "sim/worker/sim_bits.h"
 
-#define SCALED_ONE_IN  4 /* histories: a long one costs as much as ten others */
-#define NOTICES_ONE_IN 2 /* of those with a notice and nothing else */
-#define SCALED_SALT    0x7363616c65
-#define BATCHES_SALT   0x62617463
-#define STEP_LEAST_US  1e3
-#define STEP_MOST_US   1800e6
-#define START_LEAST_US 50e3
-#define START_MOST_US  600e6
-#define COMPUTED_US    100e6 /* of a whole job, about */
-#define STEPS_LEAST    4
-#define RESOLUTION     ((uint64_t)1 << 20)
-#define LONG_STEP_US   200000 /* the other histories have no longer ones */
+#define SCALED_ONE_IN   4 /* histories: a long one costs as much as ten others */
+#define NOTICES_ONE_IN  2 /* of those with a notice and nothing else */
+#define SCALED_SALT     0x7363616c65
+#define BATCHES_SALT    0x62617463
+#define STEP_LEAST_US   1e3
+#define STEP_MOST_US    1800e6
+#define START_LEAST_US  50e3
+#define START_MOST_US   600e6
+#define COMPUTED_US     100e6 /* of a whole job, about */
+#define STEPS_LEAST     4
+#define FILES_SALT      0x66696c65
+#define FILES_ONE_IN    4
+#define HANGS_ONE_IN    64
+#define ERRAND_LEAST_US 1e3
+#define ERRAND_MOST_US  60e6
+#define RESOLUTION      ((uint64_t)1 << 20)
+#define LONG_STEP_US    200000 /* the other histories have no longer ones */
 
 static bool others_need_their_times(const struct sim *sim)
 {
@@ -43,14 +48,19 @@ void sim_scale_draw(struct sim *sim)
 {
     uint64_t draw = sim_mix(sim->seed, SCALED_SALT);
     uint64_t one_in = sim_notices_alone(sim) ? NOTICES_ONE_IN : SCALED_ONE_IN;
-    if (others_need_their_times(sim) || draw % one_in != 0)
+    if (others_need_their_times(sim))
+        return;
+    sim->slowness.slow_files = sim_mix(sim->seed, FILES_SALT) % FILES_ONE_IN == 0;
+    if (sim->slowness.slow_files)
+        sim_trace(sim, "SCALE a slow file server");
+    if (draw % one_in != 0)
         return;
     double step_us = between(STEP_LEAST_US, STEP_MOST_US, draw / SCALED_ONE_IN);
     uint64_t steps = (uint64_t)MAX(COMPUTED_US / step_us, (double)STEPS_LEAST);
     sim->compute_us = (uint64_t)step_us;
-    sim->slow_starts = !sim_notices_alone(sim) && sim_mix(draw, SCALED_SALT) % 2 == 0;
+    sim->slowness.slow_starts = !sim_notices_alone(sim) && sim_mix(draw, SCALED_SALT) % 2 == 0;
     sim_trace(sim, "SCALE steps of %.3f s%s", step_us / 1e6,
-              sim->slow_starts ? ", processes that start slowly" : "");
+              sim->slowness.slow_starts ? ", processes that start slowly" : "");
     if (sim->compute_us < LONG_STEP_US)
         return;
     static const unsigned micro_batches[] = {1, 2, 16,
@@ -63,9 +73,9 @@ void sim_scale_draw(struct sim *sim)
 
 uint64_t sim_scale_device_ns(const struct sim *sim, uint64_t instance)
 {
-    return sim->slow_starts ? NS_PER_US * (uint64_t)between(START_LEAST_US, START_MOST_US,
-                                                            sim_mix(instance, SCALED_SALT))
-                            : 0;
+    return sim->slowness.slow_starts ? NS_PER_US * (uint64_t)between(START_LEAST_US, START_MOST_US,
+                                                                     sim_mix(instance, SCALED_SALT))
+                                     : 0;
 }
 
 uint64_t sim_scale_restore_ns(const struct sim *sim, uint64_t instance, uint64_t generation)
@@ -75,10 +85,21 @@ uint64_t sim_scale_restore_ns(const struct sim *sim, uint64_t instance, uint64_t
 
 uint64_t sim_scale_start_max_ns(const struct sim *sim)
 {
-    return sim->slow_starts ? 2 * (uint64_t)START_MOST_US * NS_PER_US : 0;
+    return sim->slowness.slow_starts ? 2 * (uint64_t)START_MOST_US * NS_PER_US : 0;
 }
 
 uint64_t sim_scale_beyond_ns(const struct sim *sim)
 {
     return sim->compute_us < LONG_STEP_US ? 0 : SIM_UNITS * sim->compute_us * NS_PER_US;
+}
+
+uint64_t sim_scale_errand_ns(struct sim *sim, bool *ret_early)
+{
+    uint64_t draw = sim_mix(sim_mix(sim->seed, FILES_SALT), sim->slowness.errands++);
+    *ret_early = draw % 2 == 0;
+    if (!sim->slowness.slow_files)
+        return 0;
+    if (draw % HANGS_ONE_IN == 1)
+        return UINT64_MAX / 4;
+    return NS_PER_US * (uint64_t)between(ERRAND_LEAST_US, ERRAND_MOST_US, draw / HANGS_ONE_IN);
 }

@@ -16,3 +16,7 @@ uint64_t sim_scale_start_max_ns(const struct sim *sim);
 /** sim_scale_beyond_ns() - return how much longer than in most histories a step may take: a
  * pipeline has at most a stage for each unit. 0: not longer */
 uint64_t sim_scale_beyond_ns(const struct sim *sim);
+
+/** sim_scale_errand_ns() - draw how long the next work on files takes that does not stop firnd
+ * (daemon/core/errand.h), and whether it sees the files as they are at its begin */
+uint64_t sim_scale_errand_ns(struct sim *sim, bool *ret_early);

@@ -198,14 +198,26 @@ void metrics_close(struct metrics *metrics)
     free(metrics);
 }
 
+/* Return whether @line has the value of the finished model, without which the last line may have
+ * been written by a generation that had no time for it. */
+static bool completes_last(const struct metrics *metrics, const struct metrics_line *line)
+{
+    return line->final_evaluated && line->step == metrics_last_step(metrics);
+}
+
 int metrics_append(struct metrics *metrics, const struct metrics_line *line, struct error *error)
 {
     const struct exact exact = metrics_line_exact(line);
+    int status = 0;
 
     if (line->step <= metrics_last_step(metrics))
-        return check_replay(metrics, line->step, &exact, error);
+        status = check_replay(metrics, line->step, &exact, error);
+    if (!status && completes_last(metrics, line))
+        status = metrics_rewind(metrics, line->step - 1, error);
+    if (status || line->step <= metrics_last_step(metrics))
+        return status;
     size_t size_before = metrics->unwritten.size_bytes;
-    int status = metrics_line_format(line, &metrics->unwritten);
+    status = metrics_line_format(line, &metrics->unwritten);
     if (!status)
         status = exact_steps_add(&metrics->newest, &exact);
     if (status) { /* a line in the file but not in memory would be taken for the next one */

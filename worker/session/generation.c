@@ -117,7 +117,6 @@ void generation_close(struct trainer *trainer)
     generation_end_handover(trainer);
     set_mesh(&trainer->links, NULL);
     mesh_close(mesh);
-    mesh_doorman_rest(trainer->doorman, false);
 }
 
 void generation_end_handover(struct trainer *trainer)
@@ -375,9 +374,8 @@ static int open_links(struct trainer *trainer, unsigned rank, const struct plan 
                  ? -ECANCELED
                  : mesh_open(&options, trainer->commands.cancel, &mesh, error);
     __atomic_store_n(&trainer->commands.waits_for_switch, false, __ATOMIC_RELEASE);
-    if (status)
-        mesh_doorman_rest(trainer->doorman, false);
-    else
+    mesh_doorman_rest(trainer->doorman, false);
+    if (!status)
         set_mesh(&trainer->links, mesh);
     return status;
 }

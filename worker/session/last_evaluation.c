@@ -5,8 +5,8 @@
  * every layout.
  *
  * The value belongs to the line of the last step, which is therefore written only now. If the links
- * break before, the next generation evaluates again. Where a limit leaves no time for that, the
- * line is written without the value: the model is saved, and the job is complete.
+ * break before, the next generation evaluates again. Where nodes must go and none is left, the line
+ * is written without the value: the model is saved, and the job is complete.
  */
 #include <errno.h>
 
@@ -21,12 +21,19 @@
 #include "worker/state/state_digest.h"
 #include "worker/step/job_dataset.h"
 
+/* The root has all parts: from now on some ranks may have the result, and nobody leaves. */
+static int stop_looking(void *context)
+{
+    engine_look(context, false);
+    return 0;
+}
+
 /* Run a round without a step: merge the ranks' parts of @record. */
 static int merge(struct trainer *trainer, const struct step_record *record,
                  struct step_commit_down *down, struct error *error)
 {
     AUTO_FREE struct step_commit_up *up = calloc(1, sizeof(*up));
-    const struct commit_root root = {0};
+    const struct commit_root root = {.may_commit = stop_looking, .context = trainer->engine};
 
     if (!up)
         return error_set(error, -ENOMEM, "no memory for an evaluation");
@@ -63,13 +70,18 @@ static int evaluate(struct trainer *trainer, struct error *error)
         return error_set(error, -ENOMEM, "no memory for an evaluation");
     step_watch_begin(trainer);
     state_digest_run(engine->check, &engine->plan->layout, engine->part.rank, true);
-    int status = share_last_step(trainer, down, error);
+    int status = trainer->state->kernel->synchronize(trainer->state->device, error);
+    if (!status)
+        status = share_last_step(trainer, down, error);
     if (!status)
         status = generation_confirm(trainer);
+    engine_look(engine,
+                true); /* a rank may have nothing to evaluate, or be done long before others */
     if (!status)
         status = engine_evaluate(engine, error);
     if (!status)
         status = merge(trainer, &trainer->state->hold, down, error);
+    engine_look(engine, false);
     if (status)
         return status;
     trainer->metrics.final_known = true;

@@ -85,13 +85,18 @@ static bool subtree_has(struct plan_spread *spread, const struct place *place, u
     return plan_spread_is_complete(spread, place->child_count, generation);
 }
 
+/* The evaluation of the finished model, after which no step follows. */
+static bool is_last_evaluation(const struct trainer *trainer)
+{
+    return trainer->state->hold.step > trainer->spec.train.steps;
+}
+
 /* Rank 0 may be done while others compute: then the step before tells how long it takes. It tells
  * too how long the training takes that follows the evaluation; none follows the last one. */
 static double seconds_left(const struct trainer *trainer, double passed_seconds,
                            const struct engine_progress *progress)
 {
-    bool trains = trainer->state->hold.step <= trainer->spec.train.steps;
-    double training = trains ? (double)trainer->watch.last_ns / 1e9 : 0;
+    double training = is_last_evaluation(trainer) ? 0 : (double)trainer->watch.last_ns / 1e9;
 
     if (progress->done == progress->count)
         return MAX(0.0, training - passed_seconds);
@@ -135,6 +140,7 @@ static bool decide(struct trainer *trainer, uint64_t generation,
         .keeps_sums = !progress->evaluates &&
                       trainer->device.kernel->host_memory, /* a device may lack the room */
         .near_end = near_end,
+        .ends = is_last_evaluation(trainer),
     };
     if (!early_switch_begins(trainer->plan, next, &step))
         return false;

@@ -1,5 +1,4 @@
 #include "worker/session/trainer.h"
-#include "comm/mesh/doorman.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -18,6 +17,7 @@
 #include "base/log.h"
 #include "base/size_words.h"
 #include "checkpoint/read/reader.h"
+#include "comm/mesh/doorman.h"
 #include "worker/session/commands.h"
 #include "worker/session/generation.h"
 #include "worker/session/metrics_writer.h"

@@ -382,12 +382,16 @@ static int measure_norm(struct engine *engine, struct error *error)
     return status;
 }
 
-/* A rank that waits for another one, perhaps to the end of a long step. */
 static void look_meanwhile(void *context)
 {
     const struct engine *engine = context;
 
     (void)engine->watch.leaves(engine->watch.context, &engine->timing.progress);
+}
+
+void engine_look(struct engine *engine, bool looks)
+{
+    mesh_meanwhile(engine->mesh, looks && engine->watch.leaves ? look_meanwhile : NULL, engine);
 }
 
 /* Compute the gradients of this rank, and their sums over the whole step. */
@@ -397,13 +401,12 @@ static int run(struct engine *engine)
 
     if (!status)
         status = shadow_begin(engine->shadow);
-    if (!status && engine->watch.leaves)
-        mesh_meanwhile(engine->mesh, look_meanwhile, engine);
+    engine_look(engine, true);
     if (!status)
         status = pipeline_run(engine);
     if (!status)
         status = finish_sums(engine);
-    mesh_meanwhile(engine->mesh, NULL, NULL);
+    engine_look(engine, false);
     return status;
 }
 

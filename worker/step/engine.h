@@ -159,6 +159,10 @@ int engine_compute(struct engine *engine, struct error *error) CHECK_RESULT;
  */
 int engine_evaluate(struct engine *engine, struct error *error) CHECK_RESULT;
 
+/** engine_look() - while this rank waits for others, ask the watch now and then, or no longer;
+ * engine_compute() does so itself */
+void engine_look(struct engine *engine, bool looks);
+
 /** engine_apply() - run the optimizer step of a complete record on the reduced gradients */
 void engine_apply(struct engine *engine, const struct step_record *record);
 

@@ -12,11 +12,9 @@
 #include "checkpoint/format/folder_marks.h"
 #include "checkpoint/read/reader.h"
 #include "checkpoint/write/retain.h"
-#include "daemon/core/errand.h"
 #include "daemon/core/events.h"
 #include "daemon/http/http_answers.h"
 #include "daemon/jobs/job_folder.h"
-#include "daemon/leader/folder_look.h"
 #include "membership/transport/http.h"
 #include "sim/check/sim_check.h"
 #include "sim/fault/sim_disk.h"
@@ -28,6 +26,7 @@ int __wrap_file_replace(const char *path, const void *data, size_t size_bytes, u
 int __wrap_file_make_directories(const char *path, unsigned mode, struct error *error);
 struct checkpoint_marks __wrap_checkpoint_marks_read(const char *path);
 bool __wrap_checkpoint_is_lost(const char *path, int code);
+int __wrap_checkpoint_look(const char *path, struct error *error);
 int __wrap_checkpoint_sweep(const struct checkpoint_sweep *sweep, struct error *error);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                           void *(*run)(void *context), void *context);
@@ -124,93 +123,12 @@ void events_append(const char *job_dir, const struct event_facts *facts, const c
     sim_trace(sim_now, "%s: %s: %s", facts->node, kind, text);
 }
 
-/* An errand takes no time, and has no thread. */
-struct errand {
-    const struct loop *loop;
-    struct errand_work work;
-    void *load; /* NULL: none */
-    uint64_t began_ns;
-};
-
-struct errand *errand_new(const struct loop *loop, void (*ended)(void *user), void *user)
+int __wrap_checkpoint_look(const char *path, struct error *error)
 {
-    struct errand *errand = sim_allocate(1, sizeof(*errand));
-    (void)ended;
-    (void)user;
-    errand->loop = loop;
-    return errand;
-}
-
-void errand_free(struct errand *errand)
-{
-    if (errand)
-        errand_forget(errand);
-    free(errand);
-}
-
-int errand_start(struct errand *errand, const struct errand_work *work, void *load)
-{
-    errand_forget(errand);
-    errand->work = *work;
-    errand->load = load;
-    errand->began_ns = errand->loop->now_ns(errand->loop->context);
-    work->run(load);
-    return 0;
-}
-
-bool errand_runs(const struct errand *errand)
-{
-    (void)errand;
-    return false;
-}
-
-uint64_t errand_age_ns(const struct errand *errand)
-{
-    return errand->loop->now_ns(errand->loop->context) - errand->began_ns;
-}
-
-void *errand_result(const struct errand *errand)
-{
-    return errand->load;
-}
-
-void errand_forget(struct errand *errand)
-{
-    if (errand->load)
-        errand->work.drop(errand->load);
-    errand->load = NULL;
-}
-
-/* A look takes no time, either. */
-struct folder_look {
-    int unused;
-};
-
-struct folder_look *folder_look_new(const struct loop *loop, void (*ended)(void *user), void *user)
-{
-    static struct folder_look look;
-    (void)loop;
-    (void)ended;
-    (void)user;
-    return &look;
-}
-
-void folder_look_free(struct folder_look *look)
-{
-    (void)look;
-}
-
-bool folder_look_at(struct folder_look *look, const char *path, int *ret_status,
-                    struct error *error)
-{
-    (void)look;
-    *ret_status = 0;
-    if (!sim_disk_open(sim_now, path)) {
-        sim_check_missed(sim_now, sim_disk_step(path));
-        *ret_status =
-            error_set(error, sim_now->seed % 2 == 0 ? -ENOENT : -EBADMSG, "%s is lost", path);
-    }
-    return true;
+    if (sim_disk_open(sim_now, path))
+        return 0;
+    sim_check_missed(sim_now, sim_disk_step(path));
+    return error_set(error, sim_now->seed % 2 == 0 ? -ENOENT : -EBADMSG, "%s is lost", path);
 }
 
 /* A node's own folder. */

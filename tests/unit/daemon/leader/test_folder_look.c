@@ -88,6 +88,21 @@ static void test_a_result_is_of_its_folder_and_fresh(void **state)
     assert_int_equal(status, -ENOENT);
 }
 
+static void test_a_result_of_a_long_look_is_fresh(void **state)
+{
+    char there[1024];
+    struct error error = {0};
+    int status = -1;
+
+    (void)state;
+    checkpoint_path(base, 3, there);
+    assert_false(folder_look_at(look, there, &status, &error));
+    skipped_ns += 60 * NS_PER_SECOND;
+    await_end();
+    assert_true(folder_look_at(look, there, &status, &error));
+    assert_int_equal(status, 0);
+}
+
 static void test_a_server_that_hangs_is_not_waited_for(void **state)
 {
     char folder[1024], manifest[1100], other[1024];
@@ -152,6 +167,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_folder_is_there_or_not),
         cmocka_unit_test(test_a_result_is_of_its_folder_and_fresh),
+        cmocka_unit_test(test_a_result_of_a_long_look_is_fresh),
         cmocka_unit_test(test_a_server_that_hangs_is_not_waited_for),
         cmocka_unit_test(test_a_look_is_left),
     };

@@ -93,6 +93,27 @@ static void test_replay_equal(void **state)
     bytes_done(&after);
 }
 
+/* A generation had no time to evaluate the finished model; the next one had. */
+static void test_the_last_line_is_completed(void **state)
+{
+    struct metrics *metrics = metrics_file_open();
+    struct metrics_line line = metrics_file_line(5);
+    struct bytes text = {0};
+    struct error error = {0};
+
+    (void)state;
+    metrics_file_append(metrics, 1, 5);
+    line.final_evaluated = true;
+    line.final_loss = 2.5;
+    assert_int_equal(metrics_append(metrics, &line, &error), 0);
+    assert_int_equal(metrics_append(metrics, &line, &error), 0); /* and once more */
+    metrics_close(metrics);
+    metrics_file_read(&text);
+    assert_non_null(strstr((char *)text.data, "\"final_val_loss\":2.5"));
+    metrics_file_check_steps(1, 5);
+    bytes_done(&text);
+}
+
 static void check_unequal(struct metrics *metrics, const struct metrics_line *line)
 {
     struct error error = {0};
@@ -328,6 +349,7 @@ int main(void)
         cmocka_unit_test_setup(test_torn_last_line, metrics_file_begin),
         cmocka_unit_test_setup(test_out_of_order, metrics_file_begin),
         cmocka_unit_test_setup(test_replay_equal, metrics_file_begin),
+        cmocka_unit_test_setup(test_the_last_line_is_completed, metrics_file_begin),
         cmocka_unit_test_setup(test_replay_unequal, metrics_file_begin),
         cmocka_unit_test_setup(test_gap, metrics_file_begin),
         cmocka_unit_test_setup(test_file_is_bounded, metrics_file_begin),
