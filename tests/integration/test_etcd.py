@@ -121,6 +121,34 @@ class Quick(Outage):
             cluster.wait("a checkpoint is recorded", lambda: job.checkpoints()[-1]["step"] >= kept)
             self.end(job)
 
+    def test_a_firnd_stops_that_has_not_heard_of_its_workers(self):
+        """They hand over as soon as etcd answers, or end at the deadline: none trains on alone."""
+        with Cluster(self.id(), slots=1) as cluster:
+            job = Job(cluster).submit()
+            job.wait_running(3)
+            job.wait_step(50)
+            stops, ends = cluster.nodes["a"], cluster.nodes["b"]
+            for node in (stops, ends):
+                node.kill_daemon()
+            cluster.etcd.kill()
+            ends.flags = ("--drain-timeout-s", "1")
+            for node in (stops, ends):
+                node.launch()
+                cluster.wait("it has begun", lambda: read(node.log).count(" starts: node ") == 2)
+                node.terminate()
+                cluster.wait("it waits for its worker",
+                             lambda: "cannot hand over its work before etcd answers" in read(node.log))
+            self.assertEqual(ends.process.wait(60), 1)
+            cluster.wait("the worker of node b is ended", lambda: not ends.workers())
+            self.assertTrue(stops.workers())
+            cluster.etcd.launch()
+            self.assertEqual(stops.process.wait(60), 0)
+            self.assertFalse(stops.workers())
+            self.assertIn("everything is handed over", read(stops.log))
+            stops.process = ends.process = None
+            job.wait_running(1)
+            self.end(job)
+
     def test_compacted_under_a_watch(self):
         """Nobody could watch while etcd came to a revision from which nothing older can be had."""
         with Cluster(self.id(), flags=PIPELINE) as cluster:
