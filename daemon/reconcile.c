@@ -19,6 +19,8 @@
 #include "elastic/job/job_spec.h"
 #include "membership/kv/keys.h"
 
+#define LEFT_LOOK_NS (NS_PER_SECOND / 5)
+
 static void set_draining(struct daemon_node *node, bool draining, uint64_t deadline_unix_ns,
                          const char *why)
 {
@@ -177,12 +179,27 @@ static void sync_jobs(struct daemon *daemon)
             job_sync(job);
 }
 
+/* Return whether there are workers of jobs that are not open: not yet, or because they cannot be.
+ */
+static bool awaits_left_workers(struct daemon *daemon)
+{
+    unsigned count = left_workers_count(daemon->config);
+
+    if (count && !daemon->ending.told)
+        log_info("stopping: waits for %u %s of %s that this firnd has not opened", count,
+                 count == 1 ? "worker" : "workers", count == 1 ? "a job" : "jobs");
+    daemon->ending.told = daemon->ending.told || count;
+    if (count) /* they are not this process's children: nothing tells of their end */
+        timer_set_in(&daemon->reopen, LEFT_LOOK_NS);
+    return count > 0;
+}
+
 static void finish_stopping(struct daemon *daemon)
 {
     for (const struct job *job = daemon->jobs; job; job = job->next)
         if (!job_idle(&job->workers))
             return;
-    if (left_workers_count(daemon->config)) /* of a job that is not open yet */
+    if (awaits_left_workers(daemon))
         return;
     if (daemon->node.registry)
         log_info("everything is handed over; leaving");

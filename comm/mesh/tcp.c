@@ -333,9 +333,10 @@ unsigned tcp_waiting(int listener)
     return count_waiting(listener, &room);
 }
 
-static void turn_away(int listener, unsigned count)
+/* Another thread may do the same. */
+static void turn_away(int listener, unsigned until)
 {
-    for (; count > 0; count--) {
+    while (tcp_waiting(listener) > until) {
         int descriptor = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (descriptor < 0)
             return;
@@ -349,5 +350,5 @@ void tcp_thin(int listener)
     unsigned most = MIN(BACKLOG_LONG, room / 2);
 
     if (waiting > most)
-        turn_away(listener, waiting - most / 2);
+        turn_away(listener, most / 2);
 }

@@ -131,10 +131,9 @@ static void note_revision(struct cluster_job *job, const char *leaf, int64_t rev
         const char *leaf;
         int64_t *revision;
     } noted[] = {
-        {"spec", &job->revisions.spec},
-        {"desired", &job->revisions.desired},
-        {"state", &job->revisions.state},
-        {"generation", &job->revisions.generation},
+        {"spec", &job->revisions.spec},   {"desired", &job->revisions.desired},
+        {"state", &job->revisions.state}, {"generation", &job->revisions.generation},
+        {"next", &job->revisions.next},
     };
 
     for (size_t i = 0; i < ARRAY_COUNT(noted); i++)
@@ -145,7 +144,6 @@ static void note_revision(struct cluster_job *job, const char *leaf, int64_t rev
 static int take_job_leaf(struct cluster_job *job, const char *leaf, const struct kv_entry *entry,
                          const json_t *tree, struct error *error)
 {
-    note_revision(job, leaf, entry->mod_revision);
     if (!strcmp(leaf, "spec"))
         return take_spec(job, tree, entry->key, error);
     if (!strcmp(leaf, "desired"))
@@ -181,6 +179,11 @@ static int take_json(struct parser *parser, const struct kv_entry *entry, struct
 
     if (!is_node && (!is_job || !leaf_matters(leaf)))
         return 0;
+    struct cluster_job *job = is_job ? find_or_add_job(parser->cluster, name) : NULL;
+    if (is_job && !job)
+        return -ENOMEM;
+    if (is_job)
+        note_revision(job, leaf, entry->mod_revision);
     status = json_parse(entry->value, entry->value_bytes, entry->key, &tree, error);
     if (status)
         return status;
@@ -192,8 +195,7 @@ static int take_json(struct parser *parser, const struct kv_entry *entry, struct
             node->record = record;
         return status ? status : node ? 0 : -ENOMEM;
     }
-    struct cluster_job *job = find_or_add_job(parser->cluster, name);
-    return job ? take_job_leaf(job, leaf, entry, tree, error) : -ENOMEM;
+    return take_job_leaf(job, leaf, entry, tree, error);
 }
 
 static int take_entry(struct parser *parser, const struct kv_entry *entry)

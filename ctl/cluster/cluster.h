@@ -20,7 +20,8 @@ struct cluster_node {
 struct cluster_job {
     char name[NAME_SIZE];
     struct {
-        int64_t spec, desired, state, generation; /* when these keys were written; 0: absent */
+        int64_t spec, desired, state, generation,
+            next; /* when these keys were written; 0: absent */
     } revisions;
     struct job_spec *spec;
     struct desired_record desired;

@@ -112,7 +112,7 @@ static int remove_keys(struct cluster_client *client, const struct cluster_job *
                        struct error *error)
 {
     char spec[KV_KEY_MAX], desired[KV_KEY_MAX], state[KV_KEY_MAX], generation[KV_KEY_MAX];
-    char keys[KV_KEY_MAX], said[KV_KEY_MAX];
+    char next[KV_KEY_MAX], keys[KV_KEY_MAX], said[KV_KEY_MAX];
     const struct kv_compare compares[] = {
         {.key = keys_job(spec, client->cluster, job->name, "spec"),
          .target = KV_MOD_REVISION,
@@ -126,6 +126,9 @@ static int remove_keys(struct cluster_client *client, const struct cluster_job *
         {.key = keys_job(generation, client->cluster, job->name, "generation"),
          .target = KV_MOD_REVISION,
          .value = job->revisions.generation},
+        {.key = keys_job(next, client->cluster, job->name, "next"),
+         .target = KV_MOD_REVISION,
+         .value = job->revisions.next},
     };
     const struct kv_operation operations[] = {
         {.type = KV_DELETE_PREFIX, .key = keys_job(keys, client->cluster, job->name, "")},
@@ -146,7 +149,7 @@ static int remove_keys(struct cluster_client *client, const struct cluster_job *
 /* No leader has planned for it, and none is there to do so now: it has no workers. */
 static bool never_began(const struct cluster *cluster, const struct cluster_job *job)
 {
-    return !cluster->leader[0] && !job->plan && !job->next;
+    return !cluster->leader[0] && !job->revisions.generation && !job->revisions.next;
 }
 
 int run_job_remove(const struct arguments *arguments, struct error *error)

@@ -197,7 +197,7 @@ static int send_job(struct cluster_client *client, const struct submission *subm
 {
     const char *job = submission->spec.name;
     char spec[KV_KEY_MAX], desired[KV_KEY_MAX], identity[KV_KEY_MAX], checkpoint[KV_KEY_MAX];
-    char generation[KV_KEY_MAX], next[KV_KEY_MAX], state[KV_KEY_MAX], progress[KV_KEY_MAX];
+    char generation[KV_KEY_MAX], next[KV_KEY_MAX], said[KV_KEY_MAX];
     const struct kv_compare absent = job_is_absent(client, job, spec);
     const struct kv_operation operations[] = {
         {.type = KV_PUT, .key = spec, .value = texts->spec},
@@ -209,8 +209,7 @@ static int send_job(struct cluster_client *client, const struct submission *subm
          .value = texts->identity},
         {.type = KV_DELETE, .key = keys_job(generation, client->cluster, job, "generation")},
         {.type = KV_DELETE, .key = keys_job(next, client->cluster, job, "next")},
-        {.type = KV_DELETE, .key = keys_said(state, client->cluster, job, "state")},
-        {.type = KV_DELETE, .key = keys_said(progress, client->cluster, job, "progress")},
+        {.type = KV_DELETE_PREFIX, .key = keys_said(said, client->cluster, job, "")},
         {.type = KV_PUT,
          .key = keys_checkpoint(checkpoint, client->cluster, job, submission->checkpoint.step),
          .value = texts->checkpoint},

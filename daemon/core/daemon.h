@@ -32,6 +32,7 @@ struct daemon_ending {
     bool stopping;             /* SIGTERM: drain, then leave */
     uint64_t deadline_unix_ns; /* of stopping: then leave even if workers still run */
     sd_event_source *drain_deadline;
+    bool told;       /* that workers of jobs that are not open are waited for */
     bool abandoning; /* SIGUSR2: leave at once, workers go on (an upgrade) */
     int exit_code;
 };

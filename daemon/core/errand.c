@@ -10,6 +10,7 @@
 /* Owned by the loop's thread and by its own, whichever lets go last. */
 struct task {
     atomic_uint owners;
+    atomic_bool is_done;
     int ended; /* eventfd */
     struct errand_work work;
     void *load;
@@ -21,7 +22,7 @@ struct errand {
     void *user;
     struct task *task;  /* NULL: none */
     struct loop_io *io; /* NULL: none is under way */
-    uint64_t began_ns, ended_ns, took_ns;
+    uint64_t began_ns, ended_ns;
 };
 
 static void let_go(struct task *task)
@@ -39,6 +40,7 @@ static void *run(void *argument)
     struct task *task = argument;
 
     task->work.run(task->load);
+    atomic_store(&task->is_done, true);
     (void)eventfd_write(task->ended, 1); /* its only value, which it takes */
     let_go(task);
     return NULL;
@@ -50,10 +52,11 @@ static void on_ended(void *user, int descriptor, unsigned events)
 
     (void)descriptor;
     (void)events;
+    if (!atomic_load(&errand->task->is_done)) /* it is: what the thread has written is seen here */
+        return;
     errand->loop->io_remove(errand->loop->context, errand->io);
     errand->io = NULL;
     errand->ended_ns = errand->loop->now_ns(errand->loop->context);
-    errand->took_ns = errand->ended_ns - errand->began_ns;
     errand->ended(errand->user);
 }
 
@@ -113,14 +116,19 @@ uint64_t errand_age_ns(const struct errand *errand)
            (errand_runs(errand) ? errand->began_ns : errand->ended_ns);
 }
 
-uint64_t errand_took_ns(const struct errand *errand)
-{
-    return errand->took_ns;
-}
-
 void *errand_result(const struct errand *errand)
 {
     return errand->task && !errand_runs(errand) ? errand->task->load : NULL;
+}
+
+void *errand_take(struct errand *errand)
+{
+    void *load = errand_result(errand);
+
+    if (load)
+        errand->task->load = NULL; /* the thread has ended its work */
+    errand_forget(errand);
+    return load;
 }
 
 void errand_forget(struct errand *errand)

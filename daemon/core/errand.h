@@ -20,7 +20,7 @@ struct errand;
 
 struct errand_work {
     void (*run)(void *load);  /* in the thread */
-    void (*drop)(void *load); /* free it, in whichever thread lets go last */
+    void (*drop)(void *load); /* free it, in whichever thread lets go last; NULL allowed */
 };
 
 /** errand_new() - @ended is called on @loop when work has ended; NULL: no memory */
@@ -35,10 +35,10 @@ bool errand_runs(const struct errand *errand);
 /** errand_age_ns() - return the time since work began that is under way, or since work ended whose
  * result is there */
 uint64_t errand_age_ns(const struct errand *errand);
-/** errand_took_ns() - return how long the last work took that has ended; 0: none has */
-uint64_t errand_took_ns(const struct errand *errand);
 /** errand_result() - return the load of work that has ended, borrowed until errand_forget() or the
  * next begins; NULL: there is none, or it is under way */
 void *errand_result(const struct errand *errand);
+/** errand_take() - as errand_result(), but the caller owns the load from now on */
+void *errand_take(struct errand *errand);
 /** errand_forget() - drop the result, or leave the work that is under way alone */
 void errand_forget(struct errand *errand);

@@ -56,6 +56,10 @@ static void tell_recorded(struct job *job)
              checkpoint->step, size_words(checkpoint->size_bytes, size), checkpoint->write_seconds,
              checkpoint->stall_seconds * 1e3);
     events_append(job->folders.dir, &facts, "checkpoint", text);
+    if (job->record.keeps_all)
+        log_warning("job %s: older checkpoints stay for now: %s cannot be looked at, or does not "
+                    "answer in time",
+                    job->name, job->folders.checkpoint_dir);
 }
 
 static void try_again(struct job *job, uint64_t pause_ns)
@@ -139,15 +143,6 @@ static size_t add_expired(struct job *job, const struct mirror_entry *entries, s
     job->record.unrecorded.kept_from = expired == capacity ? 0 : retention.kept_from;
     job->record.unrecorded.spared_step = retention.spared_step;
     return expired;
-}
-
-/* No file goes before its marks are known. */
-static void keep_all(struct job *job)
-{
-    log_warning("job %s: the checkpoint of step %" PRIu64 " is recorded and no older one removed: "
-                "%s does not answer in time",
-                job->name, job->record.unrecorded.step, job->folders.checkpoint_dir);
-    job->record.unrecorded.kept_from = job->record.unrecorded.spared_step = 0;
 }
 
 /* A checkpoint that is written again stays pinned. */
@@ -252,11 +247,12 @@ void checkpoint_record_sync(struct job *job)
     };
     operations[0] = (struct kv_operation){.type = KV_PUT, .key = key, .value = text};
     size_t count = 1;
-    if (marks == MARK_LOOK_KNOWN)
+    if (marks != MARK_LOOK_AWAY)
         count +=
             add_expired(job, entries, entry_count, operations + 1, ARRAY_COUNT(operations) - 1);
     else
-        keep_all(job);
+        job->record.unrecorded.kept_from = job->record.unrecorded.spared_step = 0;
+    job->record.keeps_all = marks == MARK_LOOK_AWAY;
     if (!text || daemon->keys.kv->txn(daemon->keys.kv->context, compares, ARRAY_COUNT(compares),
                                       operations, count, on_recorded, job, &job->record.request))
         log_error("job %s: the record of a checkpoint could not be sent; it is tried again",

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "daemon/config/config.h"
 #include "daemon/core/daemon.h"
+#include "daemon/core/decode_cache.h"
 #include "membership/kv/keys.h"
 #include "membership/transport/timer.h"
 
@@ -24,7 +24,25 @@ struct earlier_report {
     struct daemon *daemon;
     struct question questions[QUESTIONS_MAX]; /* answered with a key: the report is absent */
     struct timer retry;
+    bool fails; /* the last answer was an error: one question at a time, after a pause */
+    uint64_t rests_until_ns;
 };
+
+static uint64_t now_ns(const struct earlier_report *earlier)
+{
+    const struct loop *loop = &earlier->daemon->loop.loop;
+
+    return loop->now_ns(loop->context);
+}
+
+static void rest(struct question *question)
+{
+    struct earlier_report *earlier = question->earlier;
+
+    question->key[0] = '\0';
+    earlier->rests_until_ns = now_ns(earlier) + RETRY_NS;
+    timer_set_in(&earlier->retry, RETRY_NS);
+}
 
 static void on_answer(void *context, const struct kv_result *result)
 {
@@ -32,15 +50,16 @@ static void on_answer(void *context, const struct kv_result *result)
     struct daemon *daemon = question->earlier->daemon;
 
     question->request = NULL;
+    question->earlier->fails = result->status != 0;
     if (result->status) {
-        question->key[0] = '\0';
-        timer_set_in(&question->earlier->retry, RETRY_NS);
+        rest(question);
         return;
     }
     if (result->entry_count) {
         const struct kv_event event = {.entry = result->entries[0]};
         question->key[0] = '\0';
-        if (mirror_apply(&daemon->keys.mirror, &event, daemon->keys.mirror.revision))
+        if (daemon->keys.partial && /* else it has all reports, and newer ones */
+            mirror_apply(&daemon->keys.mirror, &event, daemon->keys.mirror.revision))
             log_error("no memory for a key of the cluster: this node's picture is incomplete");
     }
     daemon_wake(daemon);
@@ -65,19 +84,27 @@ static struct question *find_room(struct earlier_report *earlier)
     return free_one;
 }
 
+static bool may_ask(const struct earlier_report *earlier)
+{
+    bool waits = false;
+
+    for (unsigned i = 0; i < QUESTIONS_MAX; i++)
+        waits = waits || earlier->questions[i].request;
+    return now_ns(earlier) >= earlier->rests_until_ns && !(earlier->fails && waits);
+}
+
 static void ask(struct earlier_report *earlier, const char *key)
 {
     const struct kv *kv = earlier->daemon->keys.kv;
-    struct question *question = find_room(earlier);
+    struct question *question = may_ask(earlier) ? find_room(earlier) : NULL;
 
-    if (!question) /* an answer wakes */
+    if (!question) /* an answer wakes, or the timer */
         return;
     question->earlier = earlier;
     stpcpy(question->key, key);
     if (kv->range(kv->context, key, false, on_answer, question, &question->request)) {
         question->request = NULL;
-        question->key[0] = '\0';
-        timer_set_in(&earlier->retry, RETRY_NS);
+        rest(question);
     }
 }
 
@@ -93,27 +120,26 @@ static void on_retry(void *context)
  * it came while this daemon was following: then no earlier firnd of this node can have reported on
  * it.
  */
-static uint64_t generation_of(const struct config *config, const struct mirror *mirror,
-                              const char *job)
+static uint64_t generation_of(const struct daemon *daemon, const char *job)
 {
+    const struct mirror *mirror = &daemon->keys.mirror;
     char key[KV_KEY_MAX];
     const struct mirror_entry *entry =
-        mirror_find(mirror, keys_job(key, config->cluster, job, "generation"));
-    AUTO_JSON json_t *tree = NULL;
-    uint64_t generation = 0;
+        mirror_find(mirror, keys_job(key, daemon->config->cluster, job, "generation"));
+    struct plan *plan = NULL;
 
     if (!entry || entry->mod_revision > mirror->snapshot_revision ||
-        json_parse(entry->value, strlen(entry->value), entry->key, &tree, NULL) ||
-        json_get_u64(tree, "generation", INT64_MAX, &generation, NULL))
+        decode_cache_plan(mirror, entry, &plan, NULL))
         return 0;
+    uint64_t generation = plan->generation;
+    plan_free(plan);
     return generation;
 }
 
 bool earlier_report_known(struct earlier_report *earlier, const char *job)
 {
     struct daemon *daemon = earlier->daemon;
-    uint64_t generation =
-        daemon->keys.partial ? generation_of(daemon->config, &daemon->keys.mirror, job) : 0;
+    uint64_t generation = daemon->keys.partial ? generation_of(daemon, job) : 0;
     char key[KV_KEY_MAX];
 
     if (generation == 0)
@@ -125,6 +151,11 @@ bool earlier_report_known(struct earlier_report *earlier, const char *job)
     if (!question)
         ask(earlier, key);
     return question && !question->request;
+}
+
+bool earlier_report_counts(const struct daemon *daemon, const char *job)
+{
+    return !daemon->keys.partial || generation_of(daemon, job);
 }
 
 void earlier_report_forget(struct earlier_report *earlier)

@@ -20,5 +20,8 @@ void earlier_report_free(struct earlier_report *earlier);
 /** earlier_report_known() - return whether the report is in the mirror or known to be absent; if
  * not, request it, and daemon_wake() follows */
 bool earlier_report_known(struct earlier_report *earlier, const char *job);
+/** earlier_report_counts() - return whether the report in the mirror is on the plan in force, and
+ * not on one of an earlier job of this name, which a follower does not see removed */
+bool earlier_report_counts(const struct daemon *daemon, const char *job);
 /** earlier_report_forget() - drop the answers because the mirror was filled anew */
 void earlier_report_forget(struct earlier_report *earlier);

@@ -1,4 +1,5 @@
 #include "daemon/jobs/job.h"
+#include "daemon/jobs/earlier_report.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -641,7 +642,7 @@ static int tell_reported(struct job *job, struct error *error)
         &daemon->keys.mirror, keys_job(key, daemon->config->cluster, job->name, "generation"));
     struct plan *plan = generation ? decode_plan(job, generation) : NULL;
     const struct mirror_entry *written =
-        plan
+        plan && earlier_report_counts(daemon, job->name)
             ? mirror_find(&daemon->keys.mirror, keys_report(key, daemon->config->cluster, job->name,
                                                             plan->generation, daemon->config->node))
             : NULL;

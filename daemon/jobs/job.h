@@ -83,7 +83,8 @@ struct job_record {
     uint64_t step; /* newest recorded step */
     /* A checkpoint that a worker has written and that is not recorded yet; step 0: none. */
     struct control_checkpoint unrecorded;
-    unsigned slot; /* of that worker */
+    unsigned slot;  /* of that worker */
+    bool keeps_all; /* its record lets no older one expire: their marks are not known */
     struct kv_request *request;
     struct loop_timer *retry;
 };

@@ -15,21 +15,25 @@
 #include "base/log.h"
 #include "daemon/config/config.h"
 
-/* Connect to the socket of a worker. A worker that has died leaves a file that refuses. */
+/* Connect to the socket of a worker. A worker that has died leaves a file that refuses; -EAGAIN: a
+ * worker that stands still, and whose queue is full. */
 static int connect_to(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
     if (connection < 0)
-        return -1;
-    if (strlen(path) < sizeof(address.sun_path)) {
-        strcpy(address.sun_path, path);
-        if (!connect(connection, (struct sockaddr *)&address, sizeof(address)))
-            return connection;
+        return -errno;
+    if (strlen(path) >= sizeof(address.sun_path)) {
+        close(connection);
+        return -ENAMETOOLONG;
     }
+    strcpy(address.sun_path, path);
+    if (!connect(connection, (struct sockaddr *)&address, sizeof(address)))
+        return connection;
+    int status = -errno;
     close(connection);
-    return -1;
+    return status;
 }
 
 /* Return the process id of the worker, which lives as long as the connection; 0: there is none. */
@@ -46,12 +50,16 @@ static pid_t worker_at(int connection)
 /* Return whether a worker lives at the socket @path. */
 static bool look_at(const char *path, bool kills)
 {
-    AUTO_CLOSE int connection = connect_to(path);
+    int status = connect_to(path);
+    AUTO_CLOSE int connection = status < 0 ? -1 : status;
     pid_t pid = worker_at(connection);
 
-    if (pid > 0 && kills && kill(pid, SIGKILL) && errno != ESRCH)
+    if (kills && status == -EAGAIN)
+        log_error("the worker at %s stands still and does not say which process it is: it is left",
+                  path);
+    if (kills && pid > 0 && kill(pid, SIGKILL) && errno != ESRCH)
         log_error("killing worker %d: %s", pid, strerror(errno));
-    return pid > 0;
+    return pid > 0 || status == -EAGAIN;
 }
 
 static unsigned go_over(const struct config *config, bool kills)

@@ -12,8 +12,7 @@
 #include "daemon/core/errand.h"
 #include "daemon/jobs/job.h"
 
-#define FRESH_NS         (10 * NS_PER_SECOND) /* an older result is not taken */
-#define PATIENCE_MOST_NS (60 * NS_PER_SECOND)
+#define FRESH_NS (10 * NS_PER_SECOND) /* an older result is not taken */
 
 struct seen {
     char path[JOB_PATH_SIZE];
@@ -31,6 +30,8 @@ struct look {
 struct mark_look {
     const struct job *job;
     struct errand *errand;
+    struct look *last; /* the newest that has ended, at ended_ns; NULL: none */
+    uint64_t ended_ns;
 };
 
 static void run(void *load)
@@ -48,6 +49,8 @@ static void drop(void *load)
 {
     struct look *look = load;
 
+    if (!look)
+        return;
     free(look->list);
     free(look);
 }
@@ -107,32 +110,47 @@ static bool covers(const struct mark_look *mark, const struct look *look,
     return !newest || (look->signs && find(look, newest));
 }
 
-/* On a server that is merely slow, files are to expire, too. */
-static uint64_t patience_ns(const struct errand *errand)
+static uint64_t now_ns(const struct mark_look *mark)
 {
-    return MIN(MAX(ERRAND_PATIENCE_NS, 2 * errand_took_ns(errand)), PATIENCE_MOST_NS);
+    const struct loop *loop = &mark->job->daemon->loop.loop;
+
+    return loop->now_ns(loop->context);
+}
+
+static void take(struct mark_look *mark)
+{
+    uint64_t ended_ns = now_ns(mark) - errand_age_ns(mark->errand);
+    struct look *look = errand_take(mark->errand);
+
+    if (!look)
+        return;
+    drop(mark->last);
+    mark->last = look;
+    mark->ended_ns = ended_ns;
 }
 
 enum mark_look_state mark_look_at(struct mark_look *mark, const struct mirror_entry *entries,
                                   size_t count, const char *newest)
 {
-    const struct look *look = errand_result(mark->errand);
-
-    if (look && errand_age_ns(mark->errand) <= FRESH_NS &&
-        covers(mark, look, entries, count, newest))
+    if (!errand_runs(mark->errand))
+        take(mark);
+    if (mark->last && now_ns(mark) - mark->ended_ns <= FRESH_NS &&
+        covers(mark, mark->last, entries, count, newest))
         return MARK_LOOK_KNOWN;
-    if (errand_runs(mark->errand))
-        return errand_age_ns(mark->errand) < patience_ns(mark->errand) ? MARK_LOOK_RUNS
-                                                                       : MARK_LOOK_AWAY;
-    if (begin(mark, entries, count, newest))
-        return MARK_LOOK_AWAY;
-    return errand_result(mark->errand) ? MARK_LOOK_KNOWN : MARK_LOOK_RUNS;
+    bool begins = !errand_runs(mark->errand) && !begin(mark, entries, count, newest);
+    if (begins && !errand_runs(mark->errand)) { /* no thread was needed */
+        take(mark);
+        return MARK_LOOK_KNOWN;
+    }
+    if (errand_runs(mark->errand) && errand_age_ns(mark->errand) < ERRAND_PATIENCE_NS)
+        return MARK_LOOK_RUNS;
+    return mark->last ? MARK_LOOK_OLD : MARK_LOOK_AWAY;
 }
 
 struct checkpoint_marks mark_look_of(const void *look, const char *path)
 {
     const struct mark_look *mark = look;
-    const struct seen *seen = find(errand_result(mark->errand), path);
+    const struct seen *seen = find(mark->last, path);
 
     return seen ? seen->marks : (struct checkpoint_marks){.pinned = true}; /* it stays */
 }
@@ -158,7 +176,9 @@ struct mark_look *mark_look_new(const struct job *job)
 
 void mark_look_free(struct mark_look *mark)
 {
-    if (mark)
-        errand_free(mark->errand);
+    if (!mark)
+        return;
+    errand_free(mark->errand);
+    drop(mark->last);
     free(mark);
 }

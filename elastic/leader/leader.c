@@ -91,11 +91,32 @@ static int finish(struct leader_context *context, enum job_state state, const ch
     return 0;
 }
 
+/* Return whether nodes will go of which the plan in force, which has not begun, knows nothing. */
+static bool is_overtaken(const struct leader_context *context)
+{
+    const struct plan *plan = context->view->plan;
+    return plan->change.spare_ns == PLAN_SPARE_ENDLESS &&
+           leader_running_generation(context) == plan->follows &&
+           leader_time_left(context) != UINT64_MAX;
+}
+
+/* Plan the same again, in time for nodes that will go. */
+static int hurry(struct leader_context *context)
+{
+    const struct plan *plan = context->view->plan;
+    int status = leader_empty_plan(context, plan->change.reason, true, plan->change.text);
+    if (status == 0)
+        context->decision->plan->follows = plan->follows;
+    return status;
+}
+
 static int wait_for_leaving(struct leader_context *context)
 {
     const struct plan *plan = context->view->plan;
     leader_say(context, JOB_PAUSING, "%s: workers are leaving", plan->change.text);
-    return plan->change.planned ? leader_supersede(context) : 0;
+    if (!plan->change.planned)
+        return 0;
+    return is_overtaken(context) ? hurry(context) : leader_supersede(context);
 }
 
 /* End the running generation without saving anything more; finish when all workers are gone. */
@@ -259,6 +280,7 @@ int leader_decide(const struct leader_view *view, struct leader_memory *memory,
 
 void leader_postpone(struct leader_memory *memory, const struct leader_decision *decision)
 {
-    if (decision->plan && decision->plan->generation == memory->generation_last)
+    uint64_t generation = decision->plan ? decision->plan->generation : 0;
+    if (generation == memory->generation_last && generation != memory->next_generation)
         memory->generation_last--;
 }

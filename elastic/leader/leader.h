@@ -260,6 +260,6 @@ struct leader_decision {
  */
 int leader_decide(const struct leader_view *view, struct leader_memory *memory,
                   struct leader_decision *ret_decision, struct error *error) CHECK_RESULT;
-/** leader_postpone() - forget the number of @decision's plan, if it has one, which the caller has
- * not tried to write */
+/** leader_postpone() - forget the number of @decision's plan, if it has a new one, which the caller
+ * has not tried to write */
 void leader_postpone(struct leader_memory *memory, const struct leader_decision *decision);

@@ -275,7 +275,8 @@ static void limit_change(struct leader_context *context, const struct demand *de
     struct preemption numbers;
     leader_preempted(context, false, &numbers);
     change->is_limited = must_change(demand);
-    change->limit_ns = MIN(patience_ns, preemption_spare_ns(&numbers));
+    change->spare_ns = MIN(PLAN_SPARE_ENDLESS, preemption_spare_ns(&numbers));
+    change->limit_ns = MIN(patience_ns, change->spare_ns);
 }
 
 /* Learn from the plan in force by how much the planner is wrong here: slots are slower together

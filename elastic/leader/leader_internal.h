@@ -157,6 +157,10 @@ int leader_change(struct leader_context *context) CHECK_RESULT;
 enum preemption_way leader_preempted(struct leader_context *context, bool with_start,
                                      struct preemption *ret_numbers);
 
+/** leader_time_left() - return the time until the first node goes on which the job trains;
+ * UINT64_MAX: no node goes at a given time */
+uint64_t leader_time_left(const struct leader_context *context);
+
 /** leader_holder() - return a member as a source of state; its ranges are empty */
 struct state_moves_holder leader_holder(const struct roster_member *member,
                                         const struct plan_layout *layout);

@@ -20,15 +20,21 @@ static uint64_t time_to_switch(const struct leader_view *view)
     return (uint64_t)(step_ns * MIN(1.0, (2.0 * layout->stage_count + 1) / count));
 }
 
-static uint64_t time_left(const struct leader_context *context)
+/* Return whether the job trains there, or did when it was told to leave. */
+static bool trains(const struct roster *roster, const struct roster_member *member)
+{
+    return roster->view->plan->layout.worker_count ? roster_is_worker(roster, member)
+                                                   : member->rank >= 0;
+}
+
+uint64_t leader_time_left(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     uint64_t left_ns = UINT64_MAX;
     for (unsigned i = 0; i < context->roster.count; i++) {
         const struct roster_member *member = &context->roster.members[i];
         uint64_t deadline_ns = member->node ? member->node->drain_deadline_ns : 0;
-        if (!roster_is_worker(&context->roster, member) || deadline_ns == 0 ||
-            !member->node->draining)
+        if (!trains(&context->roster, member) || deadline_ns == 0 || !member->node->draining)
             continue;
         left_ns = MIN(left_ns, deadline_ns > view->now_ns ? deadline_ns - view->now_ns : 0);
     }
@@ -65,7 +71,7 @@ enum preemption_way leader_preempted(struct leader_context *context, bool with_s
 {
     const struct leader_view *view = context->view;
     *ret_numbers = (struct preemption){
-        .left_ns = time_left(context),
+        .left_ns = leader_time_left(context),
         .start_ns = with_start ? TIMEOUTS_PREEMPTED_START * view->failure_timeout_ns : 0,
         .boundary_ns = time_to_switch(view),
         .checkpoint_ns = view->checkpoint.write_ns,

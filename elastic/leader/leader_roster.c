@@ -157,11 +157,14 @@ static void note_before(const struct leader_view *view, struct roster_member *me
     }
 }
 
-/* Return whether the job went on without the worker: a later generation than its own has committed.
- * Its node's report may be from before the node failed, when no plan needs the worker any more. */
+/* Return whether the job went on without the worker: a later generation than its own has committed,
+ * or the one that leaves it out. Its node's report may be from before the node failed, when no plan
+ * needs the worker any more. */
 static bool is_left_behind(const struct leader_view *view, const struct worker_report *report)
 {
-    return report->generation != 0 && report->generation < view->progress.generation;
+    uint64_t own = report->generation;
+    return own != 0 && (own < view->progress.generation ||
+                        (own == view->progress.generation && stands_aside(report)));
 }
 
 /* List every rank of the plan, and every reported process without one, sorted by node and slot. */

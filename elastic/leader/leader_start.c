@@ -133,8 +133,8 @@ static void limit_leaving(struct leader_context *context, struct plan_change *ch
         return;
     leader_preempted(context, false, &numbers);
     change->is_limited = true;
-    change->must_go = numbers.left_ns != UINT64_MAX;
-    change->limit_ns = MIN(patience_ns, preemption_checkpoint_spare_ns(&numbers));
+    change->spare_ns = MIN(PLAN_SPARE_ENDLESS, preemption_checkpoint_spare_ns(&numbers));
+    change->limit_ns = MIN(patience_ns, change->spare_ns);
 }
 
 int leader_empty_plan(struct leader_context *context, enum plan_reason reason, bool planned,

@@ -65,10 +65,10 @@ static bool pays(const struct plan_layout *layout, const struct plan_layout *nex
            MAX(EARLY_SWITCH_GAIN_SECONDS, 2 * step->pause_seconds);
 }
 
-static bool comes_too_late(const struct plan_change *change, const struct early_switch *step)
+static bool comes_too_late(const struct plan_change *change, uint64_t limit_ns,
+                           const struct early_switch *step)
 {
-    return change->is_limited &&
-           step->waited_seconds + step->left_seconds > (double)change->limit_ns / 1e9;
+    return change->is_limited && step->waited_seconds + step->left_seconds > (double)limit_ns / 1e9;
 }
 
 bool early_switch_begins(const struct plan *plan, const struct plan *next,
@@ -77,8 +77,9 @@ bool early_switch_begins(const struct plan *plan, const struct plan *next,
     if (!next->change.planned || next->follows != plan->generation)
         return false;
     if (!next->layout.worker_count)
-        return !step->donors_leave && (!step->ends || next->change.must_go) &&
-               comes_too_late(&next->change, step);
+        return !step->donors_leave &&
+               comes_too_late(&next->change,
+                              step->ends ? next->change.spare_ns : next->change.limit_ns, step);
     return (!step->near_end && pays(&plan->layout, &next->layout, step)) ||
-           comes_too_late(&next->change, step);
+           comes_too_late(&next->change, next->change.limit_ns, step);
 }

@@ -11,7 +11,8 @@
  *
  * A change to an empty plan (pause, drain without other slots) gains nothing, and the step is
  * computed again after the checkpoint that ends the generation. So it begins at the limit only, and
- * for the evaluation of the finished model, which nobody would run again, only where nodes go.
+ * for the evaluation of the finished model, which nobody would run again, only if nodes would go
+ * before its end.
  */
 #pragma once
 

@@ -6,7 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PLAN_REASON_SIZE 256
+#define PLAN_REASON_SIZE   256
+#define PLAN_SPARE_ENDLESS ((uint64_t)INT64_MAX)
 
 enum plan_reason {
     PLAN_REASON_START,
@@ -30,7 +31,8 @@ struct plan_change {
                         step (early_switch.h); else at once */
     bool is_limited; /* of a planned change: it begins within limit_ns of its arrival, even where */
     uint64_t limit_ns;     /* that costs a part of the step in progress */
-    bool must_go;          /* the limit is from a node that will be gone by then */
+    uint64_t spare_ns;     /* of a limited change: so long a last checkpoint may wait without
+                              nodes going before it; PLAN_SPARE_ENDLESS: none goes */
     double switch_seconds; /* pause of the job's last planned change, as measured; 0: unknown */
     uint64_t busy_ns; /* so long a worker of the generation before may compute without looking at
                          its links; 0: unknown */

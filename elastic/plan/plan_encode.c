@@ -102,9 +102,8 @@ static int put_layout(json_t *tree, const struct plan *plan)
     if (plan->layout.deferred > 0)
         status |= put(tree, "deferred", json_integer((json_int_t)plan->layout.deferred));
     if (plan->change.is_limited)
-        status |= put(tree, "limit_ns", json_integer((json_int_t)plan->change.limit_ns));
-    if (plan->change.must_go)
-        status |= put(tree, "must_go", json_true());
+        status |= put(tree, "limit_ns", json_integer((json_int_t)plan->change.limit_ns)) |
+                  put(tree, "spare_ns", json_integer((json_int_t)plan->change.spare_ns));
     if (plan->change.breaks_off)
         status |= put(tree, "breaks_off", json_true());
     if (plan->start.disputed)

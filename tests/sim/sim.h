@@ -141,7 +141,7 @@ struct sim_input;
 /* What may be slow in a history (sim_scale.h). */
 struct sim_slowness {
     bool slow_starts; /* devices open, and state is read, in up to ten minutes */
-    bool slow_files;  /* the file server is slow, and hangs at times */
+    bool slow_files;  /* the file server is slow */
     uint64_t errands; /* begun so far */
 };
 

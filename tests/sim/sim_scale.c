@@ -1,8 +1,8 @@
 /*
  * Draw the time that a step takes, from a millisecond to half an hour, the micro-batches of which a
  * long one consists, and the time in which a process opens its device, and then reads its state,
- * from 50 ms to ten minutes each. A file server answers at once, in a millisecond to a minute, or
- * never. Every limit of the cluster but the failure time-out must hold for all of them.
+ * from 50 ms to ten minutes each. A file server answers at once, or in a millisecond to 20 s. Every
+ * limit of the cluster but the failure time-out must hold for all of them.
  */
 #include "sim/sim_scale.h"
 
@@ -25,9 +25,8 @@
 #define STEPS_LEAST     4
 #define FILES_SALT      0x66696c65
 #define FILES_ONE_IN    4
-#define HANGS_ONE_IN    64
 #define ERRAND_LEAST_US 1e3
-#define ERRAND_MOST_US  60e6
+#define ERRAND_MOST_US  20e6
 #define RESOLUTION      ((uint64_t)1 << 20)
 #define LONG_STEP_US    200000 /* the other histories have no longer ones */
 
@@ -99,7 +98,5 @@ uint64_t sim_scale_errand_ns(struct sim *sim, bool *ret_early)
     *ret_early = draw % 2 == 0;
     if (!sim->slowness.slow_files)
         return 0;
-    if (draw % HANGS_ONE_IN == 1)
-        return UINT64_MAX / 4;
-    return NS_PER_US * (uint64_t)between(ERRAND_LEAST_US, ERRAND_MOST_US, draw / HANGS_ONE_IN);
+    return NS_PER_US * (uint64_t)between(ERRAND_LEAST_US, ERRAND_MOST_US, draw / 2);
 }

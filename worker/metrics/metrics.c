@@ -208,14 +208,15 @@ static bool completes_last(const struct metrics *metrics, const struct metrics_l
 int metrics_append(struct metrics *metrics, const struct metrics_line *line, struct error *error)
 {
     const struct exact exact = metrics_line_exact(line);
+    int replayed = line->step <= metrics_last_step(metrics)
+                       ? check_replay(metrics, line->step, &exact, error)
+                       : 0;
     int status = 0;
 
-    if (line->step <= metrics_last_step(metrics))
-        status = check_replay(metrics, line->step, &exact, error);
-    if (!status && completes_last(metrics, line))
+    if (!replayed && completes_last(metrics, line))
         status = metrics_rewind(metrics, line->step - 1, error);
-    if (status || line->step <= metrics_last_step(metrics))
-        return status;
+    if (line->step <= metrics_last_step(metrics)) /* after rewinding: the file cannot be cut */
+        return replayed ? replayed : status;
     size_t size_before = metrics->unwritten.size_bytes;
     status = metrics_line_format(line, &metrics->unwritten);
     if (!status)

@@ -22,10 +22,9 @@
 #include "worker/step/job_dataset.h"
 
 /* The root has all parts: from now on some ranks may have the result, and nobody leaves. */
-static int stop_looking(void *context)
+static void stop_looking(void *context)
 {
     engine_look(context, false);
-    return 0;
 }
 
 /* Run a round without a step: merge the ranks' parts of @record. */
@@ -33,7 +32,7 @@ static int merge(struct trainer *trainer, const struct step_record *record,
                  struct step_commit_down *down, struct error *error)
 {
     AUTO_FREE struct step_commit_up *up = calloc(1, sizeof(*up));
-    const struct commit_root root = {.may_commit = stop_looking, .context = trainer->engine};
+    const struct commit_root root = {.gathered = stop_looking, .context = trainer->engine};
 
     if (!up)
         return error_set(error, -ENOMEM, "no memory for an evaluation");

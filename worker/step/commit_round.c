@@ -31,6 +31,8 @@ int commit_round_run(struct mesh *mesh, const struct plan *plan, unsigned rank, 
         return -ENOMEM;
     step_commit_begin(commit, &exchange.round, &plan->layout, rank, closing, mine, error);
     int status = tree_exchange_gather(&exchange);
+    if (rank == 0 && root->gathered)
+        root->gathered(root->context);
     if (!status)
         status = permit(commit, root);
     if (!status && rank == 0)

@@ -10,6 +10,7 @@ struct commit_root {
     const struct plan *next; /* to begin after this step, if all are ready; NULL: none */
     /* Called when all ranks hold, before any rank learns it; negative ends the round. NULL: none */
     int (*may_commit)(void *context);
+    void (*gathered)(void *context); /* all parts are here, or ranks differ; NULL: none */
     void *context;
 };
 

@@ -81,8 +81,8 @@ struct plan *sample_plan(void)
     plan->layout.recompute = PLAN_RECOMPUTE_ATTENTION;
     plan->change.is_limited = true;
     plan->change.limit_ns = 12500000000;
-    plan->links.patient = plan->change.breaks_off = plan->change.must_go = plan->start.disputed =
-        true;
+    plan->change.spare_ns = 15000000000;
+    plan->links.patient = plan->change.breaks_off = plan->start.disputed = true;
     add_copy_nodes(&plan->checkpoints);
     memset(plan->start.restore_sha256, 'b', sizeof(plan->start.restore_sha256) - 1);
     plan->slow_count = 2;

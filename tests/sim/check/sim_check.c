@@ -17,6 +17,7 @@
     (12 * NS_PER_SECOND)             /* until a node that trains alone knows the registered nodes */
 #define TELL_NS  (5 * NS_PER_SECOND) /* until a known node has a lease again and reports it */
 #define LEARN_NS (3 * NS_PER_SECOND) /* until a node that is back has heard of all nodes */
+#define WAKE_NS  (NS_PER_SECOND / 10) /* until a process that was stopped hears its firnd */
 /*
  * Bound the time without a commit when all faults are over. The longest way back: the links of a
  * generation are waited for up to their limit (20 failure time-outs, 30 s), with one more time-out
@@ -139,6 +140,13 @@ static bool has_company(const struct sim *sim, const struct sim_node *node)
     return false;
 }
 
+/* Rank 0 was stopped when it had the parts of all ranks, and goes on before it hears its firnd. */
+static bool has_just_woken(const struct sim *sim, unsigned node, const struct plan_worker *root)
+{
+    const struct sim_worker *worker = sim_worker_at(sim, node, root->slot);
+    return worker && worker->pause.until_ns && worker->pause.until_ns + WAKE_NS > sim->now_ns;
+}
+
 /*
  * A job that was given away runs on beside its new owner only where firn cannot prevent it: the
  * daemon of the node is dead or has not yet learnt its predecessor's knowledge; the store was away
@@ -153,7 +161,7 @@ static bool is_out_of_reach(const struct sim *sim, const struct plan *plan)
                          sim->now_ns >= sim->faults->store_disturbed_ns + LEARN_NS;
     bool reaches = sim_reachable(sim, node->index, SIM_STORE_PLACE) &&
                    sim->now_ns >= node->disturbed_ns + LEARN_NS;
-    return !serves || !store_is_well ||
+    return !serves || !store_is_well || has_just_woken(sim, node->index, plan->layout.workers) ||
            (!reaches &&
             (!is_on_one_node(plan) || has_company(sim, node) || knows_nobody(sim, node)));
 }

@@ -18,7 +18,7 @@ struct errand {
     struct errand_work work;
     void *load; /* NULL: none */
     bool runs, is_done;
-    uint64_t began_ns, ended_ns, took_ns;
+    uint64_t began_ns, ended_ns;
 };
 
 static uint64_t now_ns(const struct errand *errand)
@@ -38,7 +38,6 @@ static void end_now(struct errand *errand)
     work_now(errand);
     errand->runs = false;
     errand->ended_ns = now_ns(errand);
-    errand->took_ns = errand->ended_ns - errand->began_ns;
 }
 
 static void on_end(void *context)
@@ -96,14 +95,17 @@ uint64_t errand_age_ns(const struct errand *errand)
     return now_ns(errand) - (errand->runs ? errand->began_ns : errand->ended_ns);
 }
 
-uint64_t errand_took_ns(const struct errand *errand)
-{
-    return errand->took_ns;
-}
-
 void *errand_result(const struct errand *errand)
 {
     return errand->runs ? NULL : errand->load;
+}
+
+void *errand_take(struct errand *errand)
+{
+    void *load = errand_result(errand);
+    if (load)
+        errand->load = NULL;
+    return load;
 }
 
 void errand_forget(struct errand *errand)

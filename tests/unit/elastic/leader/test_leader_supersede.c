@@ -41,6 +41,25 @@ static void lose_b(void)
     three_view.node_count = three_view.report_count = 2;
 }
 
+/* Put the last decision in force; a and c have received it. */
+static void follow(void)
+{
+    struct plan *next = plan_copy(three_decision.plan);
+    assert_non_null(next);
+    plan_free(three_plan);
+    three_view.plan = three_plan = next;
+    three_reports[0].generation = three_reports[1].generation = three_plan->generation;
+}
+
+/* Generation 6 is a pause, for which workers of 5 write the last checkpoint. */
+static void plan_a_pause(void)
+{
+    three_view.wish.desired = JOB_DESIRED_PAUSED;
+    three_plan->layout.worker_count = three_plan->layout.stage_count =
+        three_plan->layout.replica_count = 0;
+    three_plan->layout.donor_count = NODES;
+}
+
 static int setup_change(void **state)
 {
     if (three_setup(state))
@@ -203,14 +222,37 @@ static void test_a_node_that_drains_hands_over(void **state)
 static void test_a_pause_that_cannot_begin_is_put_off(void **state)
 {
     (void)state;
-    three_view.wish.desired = JOB_DESIRED_PAUSED;
-    three_plan->layout.worker_count = three_plan->layout.stage_count =
-        three_plan->layout.replica_count = 0;
-    three_plan->layout.donor_count = NODES;
+    plan_a_pause();
     lose_b();
     decide_twice();
     expect_superseded(5);
     assert_int_equal(three_decision.plan->layout.worker_count, 2);
+}
+
+/* The workers may be in the middle of a long step, or evaluate the finished model. */
+static void test_a_pause_hears_of_nodes_that_must_go(void **state)
+{
+    (void)state;
+    plan_a_pause();
+    three_plan->change.is_limited = true;
+    three_plan->change.limit_ns = 20 * TIMEOUT_NS;
+    three_plan->change.spare_ns = PLAN_SPARE_ENDLESS;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    three_nodes[2].draining = true; /* by hand: no time is set */
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    three_nodes[2].drain_deadline_ns = three_view.now_ns + 10 * TIMEOUT_NS;
+    three_decide();
+    expect_superseded(5);
+    assert_int_equal(three_decision.plan->layout.worker_count, 0);
+    assert_int_equal(three_decision.plan->layout.donor_count, NODES);
+    assert_true(three_decision.plan->change.spare_ns < 10 * TIMEOUT_NS);
+    assert_true(three_decision.plan->change.limit_ns <= three_decision.plan->change.spare_ns);
+    follow();
+    three_reports[2].generation = three_plan->generation;
+    three_decide(); /* once */
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
 }
 
 /* Generation 6 runs; to leave b for good, b's worker would have to hand over. */
@@ -324,16 +366,6 @@ static void test_one_that_was_left_behind_trains_no_more(void **state)
     assert_int_equal(three_decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
 }
 
-/* Put the last decision in force; a and c have received it. */
-static void follow(void)
-{
-    struct plan *next = plan_copy(three_decision.plan);
-    assert_non_null(next);
-    plan_free(three_plan);
-    three_view.plan = three_plan = next;
-    three_reports[0].generation = three_reports[1].generation = three_plan->generation;
-}
-
 static void test_what_rank_zero_cannot_hear_of_is_broken_off(void **state)
 {
     (void)state;
@@ -400,6 +432,7 @@ int main(void)
         TEST(test_only_processes_that_are_ready_take_part),
         TEST(test_a_node_that_drains_hands_over),
         TEST(test_a_pause_that_cannot_begin_is_put_off),
+        TEST(test_a_pause_hears_of_nodes_that_must_go),
         TEST(test_no_change_begins_that_needs_a_node_that_is_gone),
         TEST(test_a_plan_that_follows_what_is_over_is_superseded),
         TEST(test_while_some_have_gone_on_nothing_is_known),

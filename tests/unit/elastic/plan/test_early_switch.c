@@ -194,9 +194,10 @@ static void test_an_empty_plan_begins_at_its_limit_only(void **state)
     assert_false(early_switch_begins(&plan.plan, &next.plan, &step));
     step.waited_seconds = 2;
     assert_true(early_switch_begins(&plan.plan, &next.plan, &step));
+    next.plan.change.spare_ns = PLAN_SPARE_ENDLESS;
     step.ends = true; /* nobody would evaluate the finished model again */
     assert_false(early_switch_begins(&plan.plan, &next.plan, &step));
-    next.plan.change.must_go = true;
+    next.plan.change.spare_ns = 101000000000;
     assert_true(early_switch_begins(&plan.plan, &next.plan, &step));
     step.donors_leave = true; /* they keep state of the boundary until a commit */
     assert_false(early_switch_begins(&plan.plan, &next.plan, &step));
