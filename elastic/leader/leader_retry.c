@@ -153,6 +153,19 @@ static uint64_t next_attempt_ns(const struct leader_context *context, unsigned a
                             TIMEOUTS_RETRY_PAUSE_MAX * timeout_ns);
 }
 
+/* Return whether hosts gave no sign of life to the plan in force. Waiting for them has taken time
+ * already, so such an attempt needs no pause. */
+static bool hosts_were_silent(const struct leader_context *context)
+{
+    for (unsigned i = 0; i < context->roster.count; i++) {
+        const struct worker_report *report = context->roster.members[i].report;
+        if (report && report->unreached_count > 0 &&
+            report->generation == context->view->plan->generation)
+            return true;
+    }
+    return false;
+}
+
 static bool waits_after_failure(struct leader_context *context, enum job_state state)
 {
     const struct leader_view *view = context->view;
@@ -170,7 +183,7 @@ static bool waits_after_failure(struct leader_context *context, enum job_state s
         give_up(context, state);
         return true;
     }
-    if (retry->attempts == 1)
+    if (retry->attempts == 1 || hosts_were_silent(context))
         return false;
     uint64_t due = next_attempt_ns(context, retry->attempts);
     if (view->now_ns >= due)
@@ -227,19 +240,6 @@ bool leader_retry_waits(struct leader_context *context, enum job_state state)
 {
     return asks_operator(context) || waits_for_newer(context, state) ||
            waits_after_failure(context, state);
-}
-
-/* Return whether hosts gave no sign of life to the plan in force. Waiting for them has taken time
- * already, so such an attempt needs no pause. */
-static bool hosts_were_silent(const struct leader_context *context)
-{
-    for (unsigned i = 0; i < context->roster.count; i++) {
-        const struct worker_report *report = context->roster.members[i].report;
-        if (report && report->unreached_count > 0 &&
-            report->generation == context->view->plan->generation)
-            return true;
-    }
-    return false;
 }
 
 /* Return whether the plan in force was another attempt at @step from the workers' memory, and
