@@ -614,6 +614,17 @@ static void lead_stranger(struct agent *agent, unsigned index, const struct wish
         lead_out(agent, index, now_ns, actions);
 }
 
+/* Return whether the process, which is new to the job, was started before this node was upgraded to
+ * the link protocol of the plan that needs one. */
+static bool speaks_otherwise(const struct agent *agent, const struct agent_slot *slot,
+                             const struct wish *wish)
+{
+    const struct plan *plan = wish->next_fresh ? agent->next : agent->plan;
+    assert(plan); /* no plan, no wish */
+    return is_fresh(slot) && slot->status.links != 0 && plan->links.protocol != 0 &&
+           slot->status.links != plan->links.protocol;
+}
+
 static void lead_process(struct agent *agent, unsigned index, const struct wish *wish,
                          uint64_t now_ns, struct agent_actions *actions)
 {
@@ -628,6 +639,8 @@ static void lead_process(struct agent *agent, unsigned index, const struct wish 
             kill_process(slot, index, actions); /* counts as a death at start */
         else
             wake(actions, due);
+    } else if (wish->fresh && speaks_otherwise(agent, slot, wish)) {
+        stop(agent, index, now_ns, actions);
     } else if (is_fresh(slot) && wish->next_fresh) {
         bring_up(slot, index, agent->next, false, actions);
     } else if (wish->worker || wish->donor) {

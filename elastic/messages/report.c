@@ -99,6 +99,8 @@ json_t *worker_report_encode(const struct worker_report *report)
         return NULL;
     if (report->root && json_object_set_new(tree, "root", json_true()) < 0)
         return NULL;
+    if (report->links && json_object_set_new(tree, "links", json_integer(report->links)) < 0)
+        return NULL;
     if (report->unreached_count > 0 &&
         json_object_set_new(tree, "unreached", encode_unreached(report)) < 0)
         return NULL;
@@ -253,6 +255,8 @@ static int decode_state(const json_t *tree, struct worker_report *report, struct
                                    &report->frozen_layers, error);
     if (status == 0 && json_has(tree, "root"))
         status = json_get_bool(tree, "root", &report->root, error);
+    if (status == 0 && json_has(tree, "links"))
+        status = json_get_unsigned(tree, "links", UINT32_MAX, &report->links, error);
     return status == 0 ? decode_cause(tree, &report->cause, error) : status;
 }
 

@@ -69,6 +69,7 @@ struct worker_report {
     struct report_extra extras[REPORT_EXTRAS_MAX]; /* at the same applied_step */
     bool holds; /* HOLD(applied_step + 1): gradients of the held range and of shadows */
     enum worker_cause cause;
+    unsigned links; /* the link protocol that it speaks; 0: unknown, of an older program */
     /* node_report_decode() writes the members from here on only where they are not zero. */
     struct step_record record; /* step 0: none; of applied_step + 1 (partial) if holds, else of
                                   applied_step (complete) */

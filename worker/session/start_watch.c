@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/timeouts.h"
+#include "comm/mesh/frame.h"
 
 struct start_watch {
     const struct worker_options *options;
@@ -73,6 +74,7 @@ static void report(struct start_watch *watch, uint64_t now_ns)
         .phase = WORKER_STARTING,
         .cause = CAUSE_STARTS,
         .generation = watch->generation,
+        .links = frame_version(),
     };
     strcpy(message->status.text, text);
     log_info("this worker %s", text);

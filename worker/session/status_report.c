@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "comm/mesh/frame.h"
 #include "elastic/recovery/holdings.h"
 #include "worker/session/trainer.h"
 #include "worker/step/job_dataset.h"
@@ -77,6 +78,7 @@ static void describe(const struct trainer *trainer, enum worker_phase phase, con
         .phase = phase,
         .generation =
             phase == WORKER_PREPARED ? MAX(generation, trainer->commands.prepared) : generation,
+        .links = frame_version(),
     };
     snprintf(ret_report->text, sizeof(ret_report->text), "%.*s", (int)sizeof(ret_report->text) - 1,
              text);

@@ -86,6 +86,7 @@ static void describe(const struct sim_worker *worker, enum worker_phase phase,
         .phase = phase,
         .generation = phase == WORKER_PREPARED ? MAX(worker->generation, worker->prepared)
                                                : worker->generation,
+        .links = worker->links,
     };
     ret_report->cause = worker->cause;
     if (worker->cause == CAUSE_STARTS)

@@ -550,6 +550,26 @@ static void test_a_plan_for_another_version_starts_nothing(void **state)
     assert_int_equal(rig_count(AGENT_SPAWN, 0), 1);
 }
 
+/* It was starting when this node was upgraded: in a plan for the new version it would refuse. */
+static void test_a_process_from_before_an_upgrade_is_replaced(void **state)
+{
+    (void)state;
+    rig_feed_plan(AGENT_PLAN, rig_make_plan(1, false, 1, (unsigned[]){0}, NULL));
+    rig_feed_up(0);
+    memset(&rig_said, 0, sizeof(rig_said));
+    rig_said.instance = 7;
+    rig_said.phase = WORKER_STARTING;
+    rig_said.links = LINKS - 1;
+    rig_step((struct agent_event){.type = AGENT_WORKER_STATUS, .status = &rig_said});
+    struct plan *newer = rig_make_plan(2, false, 1, (unsigned[]){0}, NULL);
+    newer->links.protocol = LINKS;
+    rig_feed_plan(AGENT_PLAN, newer);
+    assert_int_equal(rig_count(AGENT_SEND_STOP, 0), 1);
+    assert_int_equal(rig_count(AGENT_SPAWN, 0), 0);
+    rig_feed_exit(0, 0);
+    assert_int_equal(rig_count(AGENT_SPAWN, 0), 1);
+}
+
 static void test_it_rests_when_the_job_is_over_and_everybody_has_left(void **state)
 {
     (void)state;
@@ -689,6 +709,7 @@ int main(void)
         TEST(test_a_stranger_on_the_slot_is_stopped),
         TEST(test_a_refusal_is_final_and_told),
         TEST(test_a_plan_for_another_version_starts_nothing),
+        TEST(test_a_process_from_before_an_upgrade_is_replaced),
         TEST(test_it_rests_when_the_job_is_over_and_everybody_has_left),
         TEST(test_nothing_is_started_in_place_of_a_process_that_is_meant),
         TEST(test_slots_that_no_node_has_are_passed_over),
