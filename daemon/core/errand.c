@@ -1,11 +1,12 @@
 #include "daemon/core/errand.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+
+#include "base/thread.h"
 
 /* Owned by the loop's thread and by its own, whichever lets go last. */
 struct task {
@@ -60,21 +61,6 @@ static void on_ended(void *user, int descriptor, unsigned events)
     errand->ended(errand->user);
 }
 
-static int start_thread(struct task *task)
-{
-    pthread_attr_t attributes;
-    pthread_t thread;
-    int status = pthread_attr_init(&attributes);
-
-    if (status)
-        return -status;
-    status = pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    if (!status)
-        status = pthread_create(&thread, &attributes, run, task);
-    pthread_attr_destroy(&attributes);
-    return -status;
-}
-
 int errand_start(struct errand *errand, const struct errand_work *work, void *load)
 {
     const struct loop *loop = errand->loop;
@@ -96,7 +82,7 @@ int errand_start(struct errand *errand, const struct errand_work *work, void *lo
                                                 errand, &errand->io);
     if (!status) {
         atomic_store(&task->owners, 2);
-        status = start_thread(task);
+        status = thread_start_detached(run, task);
         if (status)
             atomic_store(&task->owners, 1);
     }

@@ -1,11 +1,11 @@
 #include "daemon/jobs/retention_sweep.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "checkpoint/write/retain.h"
 #include "checkpoint/write/writer.h"
 #include "daemon/core/checkpoint_entry.h"
@@ -52,21 +52,6 @@ static void *run(void *argument)
         log_warning("removing old checkpoints: %s", error.text);
     leave(retention, RETENTION_DONE);
     return NULL;
-}
-
-static int start(struct retention *retention)
-{
-    pthread_attr_t attributes;
-    pthread_t thread;
-    int status = pthread_attr_init(&attributes);
-
-    if (status)
-        return -status;
-    status = pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    if (!status)
-        status = pthread_create(&thread, &attributes, run, retention);
-    pthread_attr_destroy(&attributes);
-    return -status;
 }
 
 /* Copy the records from the mirror. NULL: memory is short, or a record is malformed; then
@@ -134,7 +119,7 @@ void retention_sweep_sync(struct job *job)
     snprintf(retention->folder, sizeof(retention->folder), "%s", job->folders.checkpoint_dir);
     retention->sweep.folder = retention->folder;
     retention->sweep.steps = retention->steps;
-    if (start(retention)) {
+    if (thread_start_detached(run, retention)) {
         release(retention);
         return;
     }
