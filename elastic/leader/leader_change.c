@@ -542,7 +542,7 @@ int leader_change(struct leader_context *context)
         leader_pair_loss_say(context);
         leader_starting_say(context);
         uint64_t due = leader_start_counts_from(context) + leader_start_time_ns(context);
-        if (!view->plan->change.planned &&
+        if (leader_start_is_limited(context) &&
             view->now_ns < due) /* later only reports change anything */
             leader_wake(context, due);
         return view->plan->change.planned ? leader_supersede(context) : 0;

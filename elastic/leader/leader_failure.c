@@ -6,10 +6,26 @@
 #include "elastic/leader/leader_starting.h"
 #include "elastic/leader/leader_supersede.h"
 
+/* Return whether some worker has state that a planned change could hand over. Without one it never
+ * begins: it did, those of the generation before have left, and the new ones have died since. */
+static bool somebody_has_state(const struct leader_context *context)
+{
+    const struct roster *roster = &context->roster;
+    for (unsigned i = 0; i < roster->count; i++)
+        if (roster_has_state(&roster->members[i]))
+            return true;
+    return false;
+}
+
+bool leader_start_is_limited(const struct leader_context *context)
+{
+    return !context->view->plan->change.planned || !somebody_has_state(context);
+}
+
 bool leader_start_timed_out(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;
-    return !view->plan->change.planned && view->plan->layout.worker_count > 0 &&
+    return view->plan->layout.worker_count > 0 && leader_start_is_limited(context) &&
            !context->roster.any_running &&
            view->now_ns - leader_start_counts_from(context) >= leader_start_time_ns(context);
 }

@@ -139,6 +139,9 @@ void leader_explain_wait(struct leader_context *context, enum job_state state,
 /** leader_has_failed() - return whether the plan in force cannot go on, because a worker of it is
  * lost or stuck, say */
 bool leader_has_failed(const struct leader_context *context);
+/** leader_start_is_limited() - return whether the plan in force waits for nothing but its own
+ * workers: a planned change waits for those of the generation before, as long as they are there */
+bool leader_start_is_limited(const struct leader_context *context);
 /** leader_start_timed_out() - return whether the plan in force has exceeded its time to begin, and
  * no worker runs in it */
 bool leader_start_timed_out(const struct leader_context *context);

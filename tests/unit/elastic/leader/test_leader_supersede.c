@@ -229,6 +229,34 @@ static void test_a_pause_that_cannot_begin_is_put_off(void **state)
     assert_int_equal(three_decision.plan->layout.worker_count, 2);
 }
 
+/*
+ * Generation 6 began on c alone, and a and b have left. Then c's worker and firnd died together:
+ * the next firnd starts a process for the same plan.
+ */
+static void test_a_change_that_nobody_remembers_is_given_up(void **state)
+{
+    (void)state;
+    struct plan_layout *layout = &three_plan->layout;
+    struct plan_worker c = layout->workers[2];
+    layout->workers[2] = layout->workers[0];
+    layout->workers[0] = c;
+    layout->workers[0].instance = 0;
+    layout->worker_count = layout->replica_count = 1;
+    layout->replica_first_lane[1] = LANES;
+    layout->donor_count = 2;
+    for (unsigned i = 0; i < NODES; i++)
+        say_units(i, i == 2 ? WORKER_PREPARED : WORKER_LEFT, 6, 0, 0);
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    for (unsigned turns = 0; turns < 3 && three_decision.action == LEADER_NOTHING; turns++) {
+        assert_true(three_decision.wake_at_ns != UINT64_MAX); /* nothing else would look again */
+        three_view.now_ns = three_decision.wake_at_ns;
+        three_decide();
+    }
+    assert_int_equal(three_decision.action, LEADER_PUBLISH);
+    assert_int_equal(three_decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
+}
+
 /* The workers may be in the middle of a long step, or evaluate the finished model. */
 static void test_a_pause_hears_of_nodes_that_must_go(void **state)
 {
@@ -432,6 +460,7 @@ int main(void)
         TEST(test_only_processes_that_are_ready_take_part),
         TEST(test_a_node_that_drains_hands_over),
         TEST(test_a_pause_that_cannot_begin_is_put_off),
+        TEST(test_a_change_that_nobody_remembers_is_given_up),
         TEST(test_a_pause_hears_of_nodes_that_must_go),
         TEST(test_no_change_begins_that_needs_a_node_that_is_gone),
         TEST(test_a_plan_that_follows_what_is_over_is_superseded),
