@@ -104,6 +104,7 @@ struct job_expiry {
     uint64_t swept_generation;  /* before which the last sweep removed parts */
     struct kv_request *request; /* deletion of expired records in flight */
     struct retention_rule_seen seen;
+    bool due; /* something is new, and nothing has been chosen since */
 };
 
 struct job {

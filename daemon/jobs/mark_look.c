@@ -32,6 +32,8 @@ struct mark_look {
     struct errand *errand;
     struct look *last; /* the newest that has ended, at ended_ns; NULL: none */
     uint64_t ended_ns;
+    bool is_current; /* it began after mark_look_outdate(); */
+    bool will_be;    /* so did the one that is under way */
 };
 
 static void run(void *load)
@@ -87,6 +89,7 @@ static int begin(struct mark_look *mark, const struct mirror_entry *entries, siz
         snprintf(look->list[look->count++].path, JOB_PATH_SIZE, "%s", newest);
         describe_owner(mark->job, look);
     }
+    mark->will_be = true;
     return errand_start(mark->errand, &work, look);
 }
 
@@ -127,6 +130,12 @@ static void take(struct mark_look *mark)
     drop(mark->last);
     mark->last = look;
     mark->ended_ns = ended_ns;
+    mark->is_current = mark->will_be;
+}
+
+void mark_look_outdate(struct mark_look *mark)
+{
+    mark->is_current = mark->will_be = false;
 }
 
 enum mark_look_state mark_look_at(struct mark_look *mark, const struct mirror_entry *entries,
@@ -134,7 +143,7 @@ enum mark_look_state mark_look_at(struct mark_look *mark, const struct mirror_en
 {
     if (!errand_runs(mark->errand))
         take(mark);
-    if (mark->last && now_ns(mark) - mark->ended_ns <= FRESH_NS &&
+    if (mark->is_current && now_ns(mark) - mark->ended_ns <= FRESH_NS &&
         covers(mark, mark->last, entries, count, newest))
         return MARK_LOOK_KNOWN;
     bool begins = !errand_runs(mark->errand) && !begin(mark, entries, count, newest);

@@ -34,6 +34,9 @@ void mark_look_free(struct mark_look *mark); /* NULL allowed; a thread ends by i
 enum mark_look_state mark_look_at(struct mark_look *mark, const struct mirror_entry *entries,
                                   size_t count, const char *newest) CHECK_RESULT;
 
+/** mark_look_outdate() - a mark has changed: the results of looks that have begun are old */
+void mark_look_outdate(struct mark_look *mark);
+
 /** mark_look_of() - return the marks of the checkpoint at @path, after MARK_LOOK_KNOWN or
  * MARK_LOOK_OLD; pinned, if they are not known
  * @look: a struct mark_look */

@@ -127,16 +127,19 @@ void retention_rule_sync(struct job *job)
         return;
     keys_job(prefix, job->daemon->config->cluster, job->name, "checkpoints/");
     size_t count = mirror_range(&job->daemon->keys.mirror, prefix, &entries);
-    const struct mirror_entry *newest =
-        is_news(job, entries, count) ? find_newest(job, entries, count) : NULL;
-    CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
-
-    if (!checkpoint_entry_read(newest, &record))
-        return;
-    if (mark_look_at(job->expiry.marks, entries, count, NULL) != MARK_LOOK_KNOWN) {
-        job->expiry.seen = (struct retention_rule_seen){0}; /* looked at again */
-        return;
+    if (is_news(job, entries, count)) {
+        job->expiry.due = true;
+        mark_look_outdate(job->expiry.marks); /* a reading has made its mark by now */
     }
+    const struct mirror_entry *newest = job->expiry.due ? find_newest(job, entries, count) : NULL;
+    CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
+    bool is_ours = checkpoint_entry_read(newest, &record);
+
+    if (is_ours && mark_look_at(job->expiry.marks, entries, count, NULL) != MARK_LOOK_KNOWN)
+        return;
+    job->expiry.due = false;
+    if (!is_ours)
+        return;
     unsigned unproven = job->plans.plan->change.reason == PLAN_REASON_REFUSED;
     struct retention_rule retention = {.below_step = record.step,
                                        .rule = {.keep = job->spec.checkpoint.keep + unproven},

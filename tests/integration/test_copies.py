@@ -130,7 +130,9 @@ class Copies(JobTest):
             code, text = firnctl(cluster, "sample", job.name, "--step", str(step), "--prompt", "int ", "--tokens", "5")
             self.assertEqual((code, "int " in text), (0, True), text)
             self.assert_said(cluster, "is not pinned", "unpin", job.name, "--step", str(step))
-            self.assert_said(cluster, "each node removes its part", "remove", job.name, "--step", str(step))
+            code, text = firnctl(cluster, "checkpoint", "remove", job.name, "--step", str(step))
+            # It is one too many now: the job may have been faster.
+            self.assertIn("each node removes its part" if code == 0 else "has no checkpoint of step", text)
             cluster.wait("c has removed its part", lambda: not job.folders(step))
             self.end(job)
 
