@@ -17,12 +17,10 @@ static int find_layout(const struct job_spec *spec, const struct desired_record 
     int status = units && plan ? 0 : error_set(error, -ENOMEM, "no memory to plan");
 
     if (!status) {
-        planner_job(&spec->model, &spec->train, spec->elastic.freeze.from_start, slots, count,
-                    units, &input);
+        planner_job(spec, spec->elastic.freeze.from_start, slots, count, units, &input);
         input.devices_max = desired->devices ? desired->devices : spec->elastic.devices_max;
         input.stages_wanted = desired->stages;
         input.replicas_wanted = desired->replicas;
-        input.defers_nothing = spec->elastic.pipeline == JOB_PIPELINE_1F1B;
         status = spec->elastic.shadow ? shadow_stages_layout(&input, plan, NULL, NULL, error)
                                       : planner_run(&input, &plan->layout, NULL, NULL, error);
     }

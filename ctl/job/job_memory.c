@@ -20,7 +20,7 @@ static uint64_t planned_of(const struct cluster *cluster, const struct cluster_j
     bool known = node && worker->slot < node->record.slot_count; /* else taken for a CPU slot */
     bool gpu = known && !strcmp(node->record.slots[worker->slot].kind, "cuda");
 
-    return planned_worker_bytes(&job->spec->model, &job->spec->train, &job->plan->layout, rank, gpu,
+    return planned_worker_bytes(job->spec, &job->plan->layout, rank, gpu,
                                 known ? node->record.slots[worker->slot].thread_count : 1);
 }
 

@@ -104,13 +104,12 @@ static int plan_layout(const struct arguments *arguments, struct dry_run *run, s
     run->plan = plan_new();
     if (!run->units || !run->plan)
         return error_set(error, -ENOMEM, "no memory");
-    planner_job(&run->spec->model, &run->spec->train, run->frozen_layers, run->slots,
-                run->slot_count, run->units, &run->input);
+    planner_job(run->spec, run->frozen_layers, run->slots, run->slot_count, run->units,
+                &run->input);
     run->input.devices_max =
         (unsigned)arguments_number(arguments, "devices", run->spec->elastic.devices_max);
     run->input.stages_wanted = (unsigned)arguments_number(arguments, "stages", 0);
     run->input.replicas_wanted = (unsigned)arguments_number(arguments, "replicas", 0);
-    run->input.defers_nothing = run->spec->elastic.pipeline == JOB_PIPELINE_1F1B;
     return run->spec->elastic.shadow ? shadow_stages_layout(&run->input, run->plan, run->choices,
                                                             &run->choice_count, error)
                                      : planner_run(&run->input, &run->plan->layout, run->choices,

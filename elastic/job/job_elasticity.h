@@ -23,7 +23,7 @@ struct job_freezing {
     unsigned keep_active; /* layers that never freeze */
     unsigned from_start;  /* layers that are frozen before step 1 */
     uint64_t after;       /* the step after which gradients count and decisions begin */
-    double guard;         /* share of the best validation loss; 0: none */
+    double guard, thaw;   /* shares of the best validation loss; 0: none */
     uint64_t cache_mb;    /* MiB of a node's disk for outputs of frozen layers; 0: none are kept */
 };
 

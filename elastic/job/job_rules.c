@@ -140,6 +140,13 @@ static void check_guard(struct job_problems *problems, const struct job_spec *sp
                     "a guard follows the validation loss, which evaluate.every 0 never measures");
 }
 
+static void check_thaw(struct job_problems *problems, const struct job_spec *spec)
+{
+    if (spec->elastic.freeze.thaw > 0 && spec->evaluate.every == 0)
+        job_problem(problems, "elastic.freeze.thaw",
+                    "layers thaw by the validation loss, which evaluate.every 0 never measures");
+}
+
 static void check_sizes(struct job_problems *problems, const struct job_spec *spec)
 {
     uint64_t samples, tokens, all;
@@ -222,6 +229,7 @@ static const struct rule {
     {check_vocabulary, {"model.vocab", "data.format"}},
     {check_freezing, {"elastic.freeze.keep_active", "elastic.freeze.from_start", "model.layers"}},
     {check_guard, {"elastic.freeze.guard", "evaluate.every"}},
+    {check_thaw, {"elastic.freeze.thaw", "evaluate.every"}},
     {check_sizes, {"train.", "model.context"}},
     {check_precision, {"train.optimizer.", "model.norm_epsilon"}},
     {check_eviction, {"elastic.evict_stragglers."}},

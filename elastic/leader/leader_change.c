@@ -35,7 +35,7 @@
 struct demand {
     const char *draining, *absent; /* a node that must be left */
     bool scale;                    /* more devices than the user wants, or another shape */
-    bool frozen;                   /* more is frozen than the layout was made for */
+    bool frozen, thawed;           /* more, or fewer, layers than the layout was made for */
     bool slow;                     /* a worker is slower than the plan knows, or no longer slow */
     bool slower;                   /* than the layout before it, which it was to be faster than */
 };
@@ -66,6 +66,7 @@ static struct demand find_demand(struct leader_context *context)
                    (view->wish.stages != 0 && view->wish.stages != plan->layout.stage_count) ||
                    (view->wish.replicas != 0 && view->wish.replicas != plan->layout.replica_count);
     demand.frozen = view->progress.frozen_layers > plan->layout.frozen_layers;
+    demand.thawed = view->progress.frozen_layers < plan->layout.frozen_layers;
     demand.slow = leader_slow_found(context);
     demand.slower = !must_change(&demand) && leader_trial_has_failed(context);
     return demand;
@@ -137,6 +138,10 @@ static void explain(struct leader_context *context, const struct demand *demand,
         plan->change.reason = PLAN_REASON_FREEZE;
         snprintf(why, sizeof(why), "%u layer%s frozen", view->progress.frozen_layers,
                  view->progress.frozen_layers == 1 ? " is" : "s are");
+    } else if (demand->thawed) {
+        unsigned thawed = view->plan->layout.frozen_layers - view->progress.frozen_layers;
+        plan->change.reason = PLAN_REASON_FREEZE;
+        snprintf(why, sizeof(why), "%u layer%s again", thawed, thawed == 1 ? " trains" : "s train");
     } else if (leader_slow_words(context, &plan->layout, why, sizeof(why))) {
         plan->change.reason = PLAN_REASON_STRAGGLER;
     } else if (loads_more(context, &plan->layout)) {
@@ -228,7 +233,8 @@ static bool must_wait(struct leader_context *context, const struct demand *deman
 {
     const struct leader_view *view = context->view;
     struct leader_memory *memory = context->memory;
-    if (demand->draining || demand->scale || demand->frozen || demand->slow || demand->slower)
+    if (demand->draining || demand->scale || demand->frozen || demand->thawed || demand->slow ||
+        demand->slower)
         return false;
     instant_note(&memory->better_seen, view->now_ns);
     uint64_t due = memory->better_seen.ns + view->failure_timeout_ns;
@@ -281,8 +287,8 @@ static void limit_change(struct leader_context *context, const struct demand *de
 
 /* Learn from the plan in force by how much the planner is wrong here: slots are slower together
  * than alone, and links than their first measurement. It was predicted once more, to @now_seconds,
- * since its slots may have been measured after it was made. A step with more frozen layers than
- * the plan was made for may load kept outputs, and tells nothing. */
+ * since its slots may have been measured after it was made. A step with other frozen layers than
+ * the plan was made for tells nothing: it may load kept outputs. */
 static void calibrate(struct leader_context *context, double now_seconds,
                       struct plan_layout *layout)
 {

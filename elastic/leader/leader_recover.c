@@ -41,13 +41,21 @@ static void name_lost(const struct leader_context *context, char *text, size_t s
         snprintf(text + used, size - used, " and %u more", count - 3);
 }
 
-/* Return the largest known frozen boundary. Freezing is part of the state; this is for costs. */
+/* Return how many layers are frozen at the newest known step. Freezing is part of the state; this
+ * is for costs. */
 static unsigned frozen_layers(const struct leader_context *context,
                               const struct leader_survivors *survivors)
 {
     unsigned frozen = context->view->progress.frozen_layers;
-    for (unsigned i = 0; i < survivors->count; i++)
-        frozen = MAX(frozen, survivors->reports[i].frozen_layers);
+    uint64_t newest = context->view->progress.step;
+    for (unsigned i = 0; i < survivors->count; i++) {
+        const struct worker_report *report = &survivors->reports[i];
+        if (!report->held_unit_count || report->applied_step < newest)
+            continue;
+        frozen = report->applied_step > newest ? report->frozen_layers
+                                               : MAX(frozen, report->frozen_layers);
+        newest = report->applied_step;
+    }
     return frozen;
 }
 

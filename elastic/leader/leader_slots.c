@@ -155,8 +155,8 @@ static int make_input(const struct leader_context *context, const struct slot_po
     struct planner_unit *units = calloc(job_model_unit_count(&view->spec->model), sizeof(*units));
     if (!units)
         return -ENOMEM;
-    planner_job(&view->spec->model, &view->spec->train, frozen_layers, pool ? pool->slots : NULL,
-                pool ? pool->count : 0, units, ret_input);
+    planner_job(view->spec, frozen_layers, pool ? pool->slots : NULL, pool ? pool->count : 0, units,
+                ret_input);
     planner_keep(ret_input, units, &view->progress.kept);
     ret_input->devices_max = MAX(leader_devices_now(context), pool ? pool->devices_least : 0);
     ret_input->stages_wanted = view->wish.stages;
@@ -166,7 +166,6 @@ static int make_input(const struct leader_context *context, const struct slot_po
         ret_input->replicas_wanted = context->shape_wanted.replicas;
     }
     ret_input->avoided = context->shape_avoided;
-    ret_input->defers_nothing = view->spec->elastic.pipeline == JOB_PIPELINE_1F1B;
     *ret_units = units;
     return 0;
 }
@@ -212,7 +211,7 @@ size_t *leader_unit_bytes(struct leader_context *context, unsigned frozen_layers
         return NULL;
     size_t *unit_bytes = calloc(input.unit_count, sizeof(size_t));
     for (unsigned unit = 0; unit_bytes && unit < input.unit_count; unit++)
-        unit_bytes[unit] = units[unit].parameter_bytes * (units[unit].trained ? 3 : 1);
+        unit_bytes[unit] = units[unit].parameter_bytes * (planner_unit_takes(&units[unit]) ? 3 : 1);
     *ret_link_bytes_per_second = input.link_bytes_per_second;
     return unit_bytes;
 }

@@ -243,7 +243,7 @@ static void sum_bytes(struct placement *placement)
     for (unsigned unit = 0; unit < input->unit_count; unit++)
         placement->bytes_before[unit + 1] =
             placement->bytes_before[unit] + 1 +
-            input->units[unit].parameter_bytes * (input->units[unit].trained ? 3 : 1);
+            input->units[unit].parameter_bytes * (planner_unit_takes(&input->units[unit]) ? 3 : 1);
 }
 
 int placement_assign(const struct planner_input *input, const struct placement_request *request,

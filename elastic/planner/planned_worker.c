@@ -2,6 +2,7 @@
 
 #include "elastic/planner/planner_time.h"
 #include "elastic/planner/process_memory.h"
+#include "elastic/step/freeze.h"
 
 size_t planned_copy_bytes(const struct planner_unit *units, const struct plan_layout *layout,
                           unsigned stage)
@@ -9,7 +10,7 @@ size_t planned_copy_bytes(const struct planner_unit *units, const struct plan_la
     size_t bytes = 0;
 
     for (unsigned u = layout->stage_first_unit[stage]; u < layout->stage_first_unit[stage + 1]; u++)
-        bytes += units[u].parameter_bytes * (units[u].trained ? 4 : 1);
+        bytes += units[u].parameter_bytes * (planner_unit_takes(&units[u]) ? 4 : 1);
     return bytes;
 }
 
@@ -24,19 +25,21 @@ static size_t stage_bytes(const struct job_training *training, const struct plan
                               gradient_room(lanes, sums), layout->recompute, layout->deferred);
 }
 
-size_t planned_worker_bytes(const struct job_model *model, const struct job_training *training,
-                            const struct plan_layout *layout, unsigned rank, bool gpu,
-                            unsigned threads)
+size_t planned_worker_bytes(const struct job_spec *spec, const struct plan_layout *layout,
+                            unsigned rank, bool gpu, unsigned threads)
 {
-    const struct slot_rates rates = slot_rates(gpu, training->precision);
-    AUTO_FREE struct planner_unit *units = calloc(job_model_unit_count(model), sizeof(*units));
+    const struct slot_rates rates = slot_rates(gpu, spec->train.precision);
+    AUTO_FREE struct planner_unit *units =
+        calloc(job_model_unit_count(&spec->model), sizeof(*units));
 
     if (!units)
         return 0;
     assert(rank < layout->worker_count);
-    planner_units(model, training, layout->frozen_layers, &rates, units);
-    size_t bytes =
-        stage_bytes(training, layout, rank, units) + (gpu ? 0 : process_bytes(model, threads));
+    planner_units(&spec->model, &spec->train, layout->frozen_layers, &rates, units);
+    planner_thaw(units, &spec->model,
+                 freeze_settled(&spec->elastic.freeze, &spec->model, layout->frozen_layers));
+    size_t bytes = stage_bytes(&spec->train, layout, rank, units) +
+                   (gpu ? 0 : process_bytes(&spec->model, threads));
     for (unsigned i = 0; i < layout->shadow_count; i++)
         if (layout->shadows[i].rank == rank)
             bytes += planned_copy_bytes(units, layout, layout->shadows[i].stage);

@@ -4,8 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "elastic/job/job_model.h"
-#include "elastic/job/job_training.h"
+#include "elastic/job/job_spec.h"
 #include "elastic/plan/plan_layout.h"
 #include "elastic/planner/planner.h"
 
@@ -16,9 +15,8 @@
  *
  * Return: 0: out of memory
  */
-size_t planned_worker_bytes(const struct job_model *model, const struct job_training *training,
-                            const struct plan_layout *layout, unsigned rank, bool gpu,
-                            unsigned threads);
+size_t planned_worker_bytes(const struct job_spec *spec, const struct plan_layout *layout,
+                            unsigned rank, bool gpu, unsigned threads);
 
 /**
  * planned_copy_bytes() - return the bytes of a copy of @stage: parameters, two moments and the

@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/name.h"
 #include "elastic/job/job_model.h"
+#include "elastic/job/job_spec.h"
 #include "elastic/job/job_training.h"
 #include "elastic/plan/plan_layout.h"
 #include "elastic/plan/plan_trial.h"
@@ -39,9 +40,16 @@ struct planner_unit {
     size_t norm_bytes; /* gradients of norms of one micro-batch, kept where the unit is split */
     unsigned samples;  /* of a micro-batch: frozen sublayers compute one at a time */
     bool trained;
-    bool head; /* never split: in a stage that defers, all micro-batches share its activations */
+    bool thaws; /* not trained now, with the memory of a trained unit (planner_thaw()) */
+    bool head;  /* never split: in a stage that defers, all micro-batches share its activations */
     enum plan_recompute again; /* lowest level that recomputes the unit; NONE: never */
 };
+
+/** planner_unit_takes() - return whether @unit has the memory of a trained unit */
+static inline bool planner_unit_takes(const struct planner_unit *unit)
+{
+    return unit->trained || unit->thaws;
+}
 
 struct planner_slot {
     char node[NAME_SIZE];
@@ -127,12 +135,12 @@ int planner_predict(const struct planner_input *input, const struct plan_layout 
  * slots are GPUs. Otherwise it is a CPU slot, which needs more memory.
  * @units: job_model_unit_count() entries, filled here, borrowed by @ret_input
  *
- * devices_max, stages_wanted, replicas_wanted, avoided and defers_nothing are left at zero for the
- * caller to set; planner_keep() follows where outputs are kept.
+ * devices_max, stages_wanted, replicas_wanted and avoided are left at zero for the caller to set;
+ * planner_keep() follows where outputs are kept.
  */
-void planner_job(const struct job_model *model, const struct job_training *training,
-                 unsigned frozen_layers, const struct planner_slot *slots, unsigned slot_count,
-                 struct planner_unit *units, struct planner_input *ret_input);
+void planner_job(const struct job_spec *spec, unsigned frozen_layers,
+                 const struct planner_slot *slots, unsigned slot_count, struct planner_unit *units,
+                 struct planner_input *ret_input);
 
 /**
  * planner_keep() - let the layouts of @input load what is @kept
@@ -140,6 +148,14 @@ void planner_job(const struct job_model *model, const struct job_training *train
  */
 void planner_keep(struct planner_input *input, struct planner_unit *units,
                   const struct planner_kept *kept);
+
+/**
+ * planner_thaw() - give units of @model from @settled_layers on the memory of trained ones, as
+ * planner_job() does
+ * @units: of planner_units()
+ */
+void planner_thaw(struct planner_unit *units, const struct job_model *model,
+                  unsigned settled_layers);
 
 /** planner_parameter_bytes() - return the bytes of one unit's f32 parameters */
 size_t planner_parameter_bytes(const struct job_model *model, unsigned unit);

@@ -208,7 +208,8 @@ unsigned sums_room_even(unsigned lanes, unsigned replicas)
 void planned_stage_grow(struct planned_stage *stage, const struct planner_unit *unit, unsigned room,
                         enum plan_recompute recompute)
 {
-    bool is_frozen = !unit->trained && unit->again != PLAN_RECOMPUTE_NONE; /* a sublayer */
+    bool takes = planner_unit_takes(unit);
+    bool is_frozen = !takes && unit->again != PLAN_RECOMPUTE_NONE; /* a sublayer */
     bool keeps = !is_frozen && (unit->again == PLAN_RECOMPUTE_NONE || recompute < unit->again);
     bool is_first = stage->state == 0;
     stage->boundary = MAX(stage->boundary, unit->boundary_bytes);
@@ -216,9 +217,9 @@ void planned_stage_grow(struct planned_stage *stage, const struct planner_unit *
     stage->tied = MAX(stage->tied, unit->tied_bytes);
     stage->tied_ends += unit->tied_bytes > 0;
     stage->scratch = MAX(stage->scratch, unit->scratch_bytes);
-    stage->trained |= unit->trained;
-    stage->state += unit->parameter_bytes * (unit->trained ? 3 : 1) + unit->weight_bytes;
-    if (unit->trained)
+    stage->trained |= takes;
+    stage->state += unit->parameter_bytes * (takes ? 3 : 1) + unit->weight_bytes;
+    if (takes)
         stage->state += unit->parameter_bytes * room / ROOM_PARTS;
     stage->norms += keeps && !unit->head ? unit->norm_bytes : 0;
     stage->unread_norms = MAX(stage->unread_norms, unit->norm_bytes);
@@ -270,7 +271,7 @@ size_t layout_stage_bytes(const struct planner_unit *units, const unsigned *stag
                           enum plan_recompute recompute, unsigned deferred)
 {
     unsigned frozen = 0;
-    while (frozen < stage_first_unit[stage_count] && !units[frozen].trained)
+    while (frozen < stage_first_unit[stage_count] && !planner_unit_takes(&units[frozen]))
         frozen++;
     return planner_stage_bytes(units, stage_first_unit[stage], stage_first_unit[stage + 1],
                                stage_count - stage, room, recompute,

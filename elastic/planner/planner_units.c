@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "elastic/planner/process_memory.h"
+#include "elastic/step/freeze.h"
 
 /* Columns of a sublayer's rows: after the first product, and before the last one
  * (model/net/unit.h). */
@@ -188,6 +189,17 @@ void planner_units(const struct job_model *model, const struct job_training *tra
     }
 }
 
+void planner_thaw(struct planner_unit *units, const struct job_model *model,
+                  unsigned settled_layers)
+{
+    unsigned settled_units = settled_layers > 0 ? 2 * settled_layers + 1 : 0;
+
+    for (unsigned unit = settled_units; unit < job_model_unit_count(model); unit++) {
+        units[unit].thaws = !units[unit].trained;
+        units[unit].norm_bytes = norm_bytes(model, unit);
+    }
+}
+
 void planner_keep(struct planner_input *input, struct planner_unit *units,
                   const struct planner_kept *kept)
 {
@@ -224,25 +236,28 @@ static unsigned most_threads(const struct planner_slot *slots, unsigned slot_cou
     return most;
 }
 
-void planner_job(const struct job_model *model, const struct job_training *training,
-                 unsigned frozen_layers, const struct planner_slot *slots, unsigned slot_count,
-                 struct planner_unit *units, struct planner_input *ret_input)
+void planner_job(const struct job_spec *spec, unsigned frozen_layers,
+                 const struct planner_slot *slots, unsigned slot_count, struct planner_unit *units,
+                 struct planner_input *ret_input)
 {
-    const struct slot_rates rates = rates_of(slots, slot_count, training->precision);
+    const struct slot_rates rates = rates_of(slots, slot_count, spec->train.precision);
 
-    planner_units(model, training, frozen_layers, &rates, units);
+    planner_units(&spec->model, &spec->train, frozen_layers, &rates, units);
+    planner_thaw(units, &spec->model,
+                 freeze_settled(&spec->elastic.freeze, &spec->model, frozen_layers));
     *ret_input = (struct planner_input){
         .units = units,
-        .unit_count = job_model_unit_count(model),
+        .unit_count = job_model_unit_count(&spec->model),
         .slots = slots,
         .slot_count = slot_count,
         .updated_bytes_second = rates.updated_bytes_second,
-        .lanes = training->lanes,
-        .micro_batches_per_lane = training->micro_batches_per_lane,
+        .lanes = spec->train.lanes,
+        .micro_batches_per_lane = spec->train.micro_batches_per_lane,
         .link_bytes_per_second = rates.link_bytes_per_second,
         .link_latency_seconds = rates.link_latency_seconds,
+        .defers_nothing = spec->elastic.pipeline == JOB_PIPELINE_1F1B,
         .kept_alone = !rates.host_memory, /* worker/step/frozen_prefix.h */
         .process_bytes =
-            rates.host_memory ? process_bytes(model, most_threads(slots, slot_count)) : 0,
+            rates.host_memory ? process_bytes(&spec->model, most_threads(slots, slot_count)) : 0,
     };
 }

@@ -84,10 +84,27 @@ static void validate(struct freeze_state *state, const struct step_record *recor
         state->best_validation = loss;
 }
 
-static bool is_held_back(const struct freeze_state *state, const struct job_freezing *freezing)
+/* Return whether the loss is above the best one by more than @margin of it; 0: there is no margin
+ */
+static bool is_worse(const struct freeze_state *state, double margin)
 {
-    return freezing->guard > 0 &&
-           state->last_validation > state->best_validation * (1 + freezing->guard);
+    return margin > 0 && state->last_validation > state->best_validation * (1 + margin);
+}
+
+unsigned freeze_settled(const struct job_freezing *freezing, const struct job_model *model,
+                        unsigned frozen_layers)
+{
+    unsigned settled = MAX(freezing->from_start, model->tied ? 1U : 0U);
+
+    return freezing->thaw > 0 ? MIN(frozen_layers, settled) : frozen_layers;
+}
+
+static void thaw(struct freeze_state *state, const struct job_freezing *freezing,
+                 const struct job_model *model)
+{
+    state->frozen_layers = freeze_settled(freezing, model, state->frozen_layers);
+    state->decisions = 0;
+    memset(state->layer_squares, 0, sizeof(state->layer_squares));
 }
 
 void freeze_step(struct freeze_state *state, const struct job_freezing *freezing,
@@ -95,13 +112,20 @@ void freeze_step(struct freeze_state *state, const struct job_freezing *freezing
 {
     assert(model->layers <= FREEZE_LAYERS_MAX);
     assert(record->unit_count == job_model_unit_count(model));
-    if (freezing->policy != JOB_FREEZE_NONE && freezing->guard > 0 && record->evaluated)
+    if (freezing->policy == JOB_FREEZE_NONE)
+        return;
+    if ((freezing->guard > 0 || freezing->thaw > 0) && record->evaluated)
         validate(state, record);
-    if (freezing->policy == JOB_FREEZE_NONE || record->step <= freezing->after)
+    if (is_worse(state, freezing->thaw)) {
+        thaw(state, freezing, model);
+        return;
+    }
+    if (record->step <= freezing->after)
         return;
     if (step_record_finite(record))
         accumulate(state, record, model->layers);
-    if ((record->step - freezing->after) % freezing->every == 0 && !is_held_back(state, freezing))
+    if ((record->step - freezing->after) % freezing->every == 0 &&
+        !is_worse(state, freezing->guard))
         decide(state, freezing, model);
 }
 

@@ -6,12 +6,18 @@
  * |g_l|), where layers count from 1 as in the paper: the layer with the smallest norm is frozen
  * too, so every decision freezes at least one. Ties go to the lowest layer. A step that is skipped
  * because its loss or gradient is not finite does not count. `schedule` is ceil(layers * (1 - (1 -
- * alpha)^t)) at decision t. Both policies stop keep_active layers below the top. A frozen layer
- * stays frozen.
+ * alpha)^t)) at decision t. Both policies stop keep_active layers below the top.
  *
  * A guard holds decisions back: none is made while the last validation loss is above the best one
  * by more than freeze.guard of it. The sums go on, so the next decision counts all steps since the
  * last one, and `schedule` is late by as much. What is frozen stays frozen.
+ *
+ * Unless freeze.thaw is set: when the last validation loss is above the best one by more than that
+ * share of it, all layers train again but those of freeze.from_start and, where the head shared the
+ * embedding's table, the first one: the head has a table of its own by now. Decisions begin anew,
+ * as at step 1, when the loss is below that margin again. Moments of thawed layers begin at zero.
+ * The memory of a layer that may thaw is never given away: a job must not fail for what its own
+ * loss does.
  *
  * freeze.from_start layers are frozen from the beginning, whatever the policy. A decision is made
  * after every step S > freeze.after for which freeze.every divides S - freeze.after. A layer's norm
@@ -33,9 +39,10 @@
 
 struct freeze_state {
     unsigned frozen_layers;
-    uint64_t decisions;                      /* decisions made so far */
+    uint64_t decisions;                      /* decisions made so far, since the last thaw */
     double layer_squares[FREEZE_LAYERS_MAX]; /* summed since the last decision */
-    double best_validation, last_validation; /* losses, for the guard alone; 0: none measured */
+    /* Losses, for the guard and for thawing alone; 0: none measured. */
+    double best_validation, last_validation;
 };
 
 /** freeze_init() - set the state before step 1: no decision made */
@@ -49,6 +56,13 @@ void freeze_init(struct freeze_state *state, const struct job_freezing *freezing
  */
 void freeze_step(struct freeze_state *state, const struct job_freezing *freezing,
                  const struct job_model *model, const struct step_record *record);
+
+/**
+ * freeze_settled() - return how many of @frozen_layers frozen layers never train again: all,
+ * unless they may thaw
+ */
+unsigned freeze_settled(const struct job_freezing *freezing, const struct job_model *model,
+                        unsigned frozen_layers);
 
 /**
  * freeze_encode() - encode the state with values as bits; new reference, NULL when out of memory

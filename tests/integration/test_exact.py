@@ -103,6 +103,34 @@ class Exact(JobTest):
             for step in shared:
                 self.assertEqual(job.digests()[step], undisturbed[1][step])
 
+    def test_layers_that_thaw(self):
+        """The loss of a high learning rate rises now and then: layers freeze and thaw on, whatever happens."""
+        freezes = {"policy": "schedule", "alpha": 0.5, "every": 10, "thaw": 0.01}
+        wishes = {"train__steps": 300, "elastic__freeze": freezes, "evaluate": {"every": 5, "batches": 2},
+                  "train__optimizer": {"lr": 0.01, "warmup": 20, "schedule": "constant"}, "model__tied": False}
+        with Cluster(self.id(), nodes=1, slots=1) as cluster:
+            alone = Job(cluster, **wishes).submit()
+            alone.wait_completed()
+            undisturbed = alone.exact(), alone.digests()
+            frozen = [int(line.split()[3]) for line in undisturbed[0]]
+            self.assertGreater(sum(now < before for before, now in zip(frozen, frozen[1:])), 1, frozen)
+            self.assertTrue(any(" again from step " in event["text"] for event in alone.events("training")))
+        with Cluster(self.id(), nodes=2, slots=2, flags=PIPELINE) as cluster:
+            job = Job(cluster, **wishes).submit()
+            job.wait_running(4)
+            job.wait_step(30)
+            kill(job.rank_of(1)[1])
+            job.wait_step(job.step() + 30)
+            job.ask(state="paused")
+            job.wait_state("paused")
+            job.ask(state="running", stages=3, replicas=1)
+            job.wait_completed()
+            self.assertEqual(job.exact(), undisturbed[0])
+            shared = job.digests().keys() & undisturbed[1].keys()
+            self.assertIn(300, shared)
+            for step in shared:
+                self.assertEqual(job.digests()[step], undisturbed[1][step])
+
     def test_two_jobs_share_a_cluster(self):
         with Cluster(self.id()) as cluster:
             first = Job(cluster, name="first").submit(devices=3)

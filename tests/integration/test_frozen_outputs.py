@@ -69,6 +69,28 @@ class FrozenOutputs(JobTest):
             self.assertEqual(self.files(job), [])
             self.assert_equal(job)
 
+    def test_layers_that_thaw(self):
+        """Outputs from before a thaw are never loaded after it, though as many layers are frozen again."""
+        def run(cluster, cache_mb):
+            others = {"train__optimizer": {"lr": 0.01, "warmup": 20, "schedule": "constant"}, "model__tied": False,
+                      "evaluate": {"every": 10, "batches": 2}}
+            freeze = {"policy": "schedule", "alpha": 0.5, "every": 60, "from_start": 0, "thaw": 0.01}
+            job = Job(cluster, **{**wishes(self.data(cluster), cache_mb, freeze=freeze), **others,
+                                  "train__steps": 600}).submit()
+            job.wait_completed()
+            return job
+
+        with Cluster(self.id(), nodes=1, slots=1) as cluster:
+            without = run(cluster, 0).exact()
+        with Cluster(self.id(), nodes=2, slots=1) as cluster:
+            job = run(cluster, 100)
+            lines = [line for _, line in job.lines()]
+            thawed = [line["step"] for before, line in zip(lines, lines[1:])
+                      if line["frozen_layers"] < before["frozen_layers"]]
+            loads = [line["step"] for line in lines if line.get("frozen_loaded")]
+            self.assertTrue(any(min(loads) < step < max(loads) for step in thawed), (thawed, loads[:1], loads[-1:]))
+            self.assertEqual(job.exact(), without)
+
     def test_too_little_room(self):
         """For some samples there is none: these are computed in every epoch."""
         with Cluster(self.id(), nodes=1, slots=1) as cluster:

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -44,34 +45,42 @@ static void train(struct crew *crew, const struct job_spec *spec, unsigned stage
     plan_free(plan);
 }
 
-static char *run_layout(const char *family, unsigned stages, unsigned replicas, char ret_digest[33])
+static char *run_layout(const struct job_spec *spec, unsigned stages, unsigned replicas,
+                        char ret_digest[33])
 {
-    struct job_spec spec = small_job(family);
     struct crew crew;
     char *exact;
 
-    train(&crew, &spec, stages, replicas);
+    train(&crew, spec, stages, replicas);
     exact = crew_exact(&crew, 0);
     crew_digest(&crew, STEPS, ret_digest);
     crew_done(&crew);
     return exact;
 }
 
-/* Each of @layouts against one worker alone. */
-static void expect_same_bits(const char *family, const unsigned (*layouts)[2], size_t count)
+/* Each of @layouts against one worker alone. Return its metrics, to be freed. */
+static char *expect_same(const struct job_spec *spec, const unsigned (*layouts)[2], size_t count)
 {
     char digest[33], other_digest[33];
-    AUTO_FREE char *alone = run_layout(family, 1, 1, digest);
+    char *alone = run_layout(spec, 1, 1, digest);
     unsigned lines = 0;
 
     for (const char *at = alone; (at = strchr(at, '\n')); at++)
         lines++;
     assert_int_equal(lines, STEPS);
     for (size_t i = 0; i < count; i++) {
-        AUTO_FREE char *other = run_layout(family, layouts[i][0], layouts[i][1], other_digest);
+        AUTO_FREE char *other = run_layout(spec, layouts[i][0], layouts[i][1], other_digest);
         print_message("%u x %u: %s\n", layouts[i][0], layouts[i][1], other_digest);
         crew_expect_same(alone, other, digest, other_digest);
     }
+    return alone;
+}
+
+static void expect_same_bits(const char *family, const unsigned (*layouts)[2], size_t count)
+{
+    struct job_spec spec = small_job(family);
+
+    free(expect_same(&spec, layouts, count));
 }
 
 /* The last line of a job of @steps, trained with a learning rate that does not depend on them. */
@@ -149,13 +158,57 @@ static void test_so_does_a_job_from_a_folder(void **state)
     crew_done(&crew);
 }
 
+/* Count the steps after which fewer layers, or more, are frozen than after the one before. */
+static void count_turns(const char *exact, unsigned *ret_frozen, unsigned *ret_thawed)
+{
+    unsigned long before = 0, now;
+    int words;
+
+    *ret_frozen = *ret_thawed = 0;
+    for (const char *line = exact; *line; line = strchr(line, '\n') + 1) {
+        words = 0; /* the step and two numbers as bits come first */
+        assert_int_equal(sscanf(line, "%*s %*s %*s %n", &words), 0);
+        assert_true(words > 0);
+        now = strtoul(line + words, NULL, 10);
+        *ret_frozen += now > before;
+        *ret_thawed += now < before;
+        before = now;
+    }
+}
+
+/* Any loss that is not the best one thaws: here the learning rate is too high for it to fall. */
+static void freeze_and_thaw(const char *family)
+{
+    static const unsigned layouts[][2] = {{1, 3}, {2, 1}, {2, 3}, {3, 2}, {6, 1}};
+    struct job_spec spec = small_job(family);
+    unsigned frozen, thawed;
+
+    spec.elastic.freeze.policy = JOB_FREEZE_SCHEDULE;
+    spec.elastic.freeze.every = 1;
+    spec.elastic.freeze.thaw = 1e-9;
+    spec.evaluate.every = 1;
+    spec.train.optimizer.lr = 0.05;
+    AUTO_FREE char *exact = expect_same(&spec, layouts, ARRAY_COUNT(layouts));
+    count_turns(exact, &frozen, &thawed);
+    if (frozen < 2 || thawed < 1)
+        fail_msg("%u times frozen and %u times thawed:\n%s", frozen, thawed, exact);
+}
+
+static void test_so_do_layers_that_thaw(void **state)
+{
+    (void)state;
+    freeze_and_thaw(CREW_GPT2);
+    freeze_and_thaw(LLAMA ",\"tied\":false");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_finished_model_is_evaluated),
                                        cmocka_unit_test(test_every_layout_gives_the_same_bits),
                                        cmocka_unit_test(test_so_does_llama),
                                        cmocka_unit_test(test_so_do_its_relatives),
-                                       cmocka_unit_test(test_so_does_a_job_from_a_folder)};
+                                       cmocka_unit_test(test_so_does_a_job_from_a_folder),
+                                       cmocka_unit_test(test_so_do_layers_that_thaw)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,6 +33,8 @@
     5 /* runs in which a firnd that is upgraded has another one from then on                       \
        */
 #define UPGRADED_SALT        0x6c696e6b73
+#define THAW_SALT            0x7468617773
+#define THAW_ONE_IN          3 /* of the histories that freeze */
 #define ONE_FAULT_PERCENT    3
 #define ONE_FAULT_COMPUTE_US 100000
 
@@ -145,6 +147,19 @@ static void draw_job(struct sim *sim)
     sim->spec.elastic.shadow = sim_chance(sim, STREAM_SETUP, 35);
     if (sim_chance(sim, STREAM_SETUP, 30))
         sim->spec.checkpoint.copies = sim_chance(sim, STREAM_SETUP, 70) ? 2 : 3;
+}
+
+/* In some histories of jobs that freeze the validation loss gets worse now and then, and layers
+ * thaw. Drawn by the seed alone, so that other draws are the same with and without. */
+static void draw_thawing(struct sim *sim)
+{
+    if (sim->spec.elastic.freeze.policy == JOB_FREEZE_NONE ||
+        sim_mix(sim->seed, THAW_SALT) % THAW_ONE_IN != 0)
+        return;
+    sim->spec.elastic.freeze.thaw = 0.1;
+    sim->spec.evaluate.every = 1; /* a worker here has no model to evaluate */
+    sim->spec.data.validation_share = 0.1;
+    sim_trace(sim, "THAW layers freeze and thaw");
 }
 
 /* A job that is long enough for a fault that needs time, and no other. */
@@ -269,6 +284,7 @@ struct sim *sim_new(uint64_t seed, enum sim_bug bug, bool trace)
     sim->bug = bug;
     sim->trace = trace;
     draw_job(sim);
+    draw_thawing(sim);
     draw_one_fault(sim);
     sim_stragglers_draw(sim);
     sim_cuts_draw(sim);

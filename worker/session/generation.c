@@ -57,6 +57,13 @@ static void await_release(struct trainer *trainer)
     }
 }
 
+/* Of layers whose weights change again: the files have the outputs of those before. */
+static void forget_outputs(struct trainer *trainer)
+{
+    frozen_weights_forget(trainer->frozen.weights);
+    frozen_outputs_leave(trainer->frozen.outputs);
+}
+
 void generation_apply(struct trainer *trainer, const struct step_record *record)
 {
     uint64_t began_ns = clock_monotonic_ns();
@@ -64,7 +71,10 @@ void generation_apply(struct trainer *trainer, const struct step_record *record)
     await_release(trainer);
     recorder_add_kind(trainer->recorder, began_ns, TRACE_SNAPSHOT, record->step);
     began_ns = clock_monotonic_ns();
+    unsigned frozen_before = trainer->state->freeze.frozen_layers;
     engine_apply(trainer->engine, record);
+    if (trainer->state->freeze.frozen_layers < frozen_before)
+        forget_outputs(trainer);
     recorder_add_kind(trainer->recorder, began_ns, TRACE_OPTIMIZER, record->step);
     recorder_applied(trainer->recorder, record->step);
 }
@@ -128,8 +138,7 @@ void generation_end_handover(struct trainer *trainer)
 void generation_drop_state(struct trainer *trainer)
 {
     generation_forget_step(trainer);
-    frozen_weights_forget(trainer->frozen.weights);
-    frozen_outputs_leave(trainer->frozen.outputs);
+    forget_outputs(trainer);
     state_drop_all(trainer->state);
 }
 

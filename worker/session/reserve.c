@@ -56,12 +56,12 @@ static void tell(size_t size_bytes, uint64_t generation, uint64_t began_ns, cons
 static int take(struct state *state, const struct plan_layout *layout, unsigned rank,
                 size_t arena_bytes, struct error *error)
 {
-    unsigned frozen = model_frozen_units(&state->model, layout->frozen_layers);
+    unsigned settled = memory_settled_units(state, layout);
     int status = 0;
 
     for (unsigned unit = 0; !status && unit < state->unit_count; unit++)
         if (plan_layout_keeps(layout, rank, unit))
-            status = state_reserve_unit(state, state->device, unit, unit >= frozen, error);
+            status = state_reserve_unit(state, state->device, unit, unit >= settled, error);
     return status ? status : arena_reserve(state->arena, arena_bytes, error);
 }
 
@@ -154,8 +154,7 @@ static void *take_ahead(void *context)
 static bool list_units(struct reserve *reserve, const struct state *state,
                        const struct plan_layout *layout, unsigned rank)
 {
-    unsigned frozen =
-        MAX(model_frozen_units(&state->model, layout->frozen_layers), state_frozen_units(state));
+    unsigned settled = memory_settled_units(state, layout);
 
     reserve->units = calloc(state->unit_count, sizeof(*reserve->units));
     reserve->trained = calloc(state->unit_count, sizeof(*reserve->trained));
@@ -163,7 +162,7 @@ static bool list_units(struct reserve *reserve, const struct state *state,
         return false;
     for (unsigned unit = 0; unit < state->unit_count; unit++) {
         reserve->units[unit] = plan_layout_keeps(layout, rank, unit) && !state->units[unit].held;
-        reserve->trained[unit] = unit >= frozen;
+        reserve->trained[unit] = unit >= settled;
     }
     return true;
 }

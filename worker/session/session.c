@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -219,13 +220,32 @@ static void look_after_checkpoint(struct trainer *trainer, const struct step_com
         status_report_checkpoint_alarm(trainer->options, &trainer->report, &error);
 }
 
+static void tell_thaw(struct trainer *trainer, unsigned frozen_before)
+{
+    const struct freeze_state *freeze = &trainer->state->freeze;
+    unsigned frozen = freeze->frozen_layers;
+    double above = freeze->last_validation / freeze->best_validation - 1;
+    char layers[48], loss[48] = "not a number", text[320];
+
+    if (frozen_before - frozen > 1)
+        snprintf(layers, sizeof(layers), "layers %u-%u train", frozen, frozen_before - 1);
+    else
+        snprintf(layers, sizeof(layers), "layer %u trains", frozen);
+    if (isfinite(above))
+        snprintf(loss, sizeof(loss), "%.3g %% above its best", 100 * above);
+    snprintf(text, sizeof(text),
+             "%s again from step %" PRIu64
+             " on (%u of %u are frozen): the validation loss is %s, and elastic.freeze.thaw is %g",
+             layers, trainer->state->applied_step + 1, frozen, trainer->spec.model.layers, loss,
+             trainer->spec.elastic.freeze.thaw);
+    status_report_event(trainer, text);
+}
+
 static void tell_freeze(struct trainer *trainer, unsigned frozen_before)
 {
     unsigned frozen = trainer->state->freeze.frozen_layers;
     char text[256];
 
-    if (frozen == frozen_before || trainer->engine->part.rank != 0)
-        return;
     if (frozen - frozen_before > 1)
         snprintf(text, sizeof(text), "layers %u-%u frozen at step %" PRIu64 " (%u of %u)",
                  frozen_before, frozen - 1, trainer->state->applied_step, frozen,
@@ -234,6 +254,18 @@ static void tell_freeze(struct trainer *trainer, unsigned frozen_before)
         snprintf(text, sizeof(text), "layer %u frozen at step %" PRIu64 " (%u of %u)",
                  frozen_before, trainer->state->applied_step, frozen, trainer->spec.model.layers);
     status_report_event(trainer, text);
+}
+
+static void tell_frozen(struct trainer *trainer, unsigned frozen_before)
+{
+    unsigned frozen = trainer->state->freeze.frozen_layers;
+
+    if (trainer->engine->part.rank != 0 || frozen == frozen_before)
+        return;
+    if (frozen < frozen_before)
+        tell_thaw(trainer, frozen_before);
+    else
+        tell_freeze(trainer, frozen_before);
 }
 
 /* Rank 0 reports, and all ranks count: the next generation may have another rank 0. */
@@ -422,7 +454,7 @@ static int run_step(struct trainer *trainer, struct step_commit_down *down, stru
                            down->switch_generation != 0 ||
                                trainer->state->freeze.frozen_layers != frozen_before ||
                                trainer->state->applied_step == trainer->spec.train.steps);
-    tell_freeze(trainer, frozen_before);
+    tell_frozen(trainer, frozen_before);
     tell_divergence(trainer);
     recorder_add_kind(trainer->recorder, trainer->commit.last_ns, TRACE_METRICS,
                       trainer->state->applied_step);

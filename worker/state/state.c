@@ -96,6 +96,14 @@ void state_free(struct state *state)
     free(state);
 }
 
+unsigned state_settled_units(const struct state *state)
+{
+    unsigned settled = freeze_settled(&state->spec->elastic.freeze, &state->spec->model,
+                                      state->freeze.frozen_layers);
+
+    return model_frozen_units(&state->model, settled);
+}
+
 bool state_tied(const struct state *state)
 {
     return state->model.tied && state->freeze.frozen_layers == 0;
@@ -179,7 +187,7 @@ int state_reserve_unit(struct state *state, struct kernel_device *device, unsign
 int state_take_unit(struct state *state, unsigned index, struct error *error)
 {
     struct state_unit *unit = &state->units[index];
-    bool trained = index >= state_frozen_units(state);
+    bool trained = index >= state_settled_units(state);
 
     if (unit->held)
         state_drop_unit(state, index);
@@ -263,6 +271,25 @@ int state_initialize(struct state *state, unsigned first, unsigned count, struct
     return 0;
 }
 
+/* Drop the moments of frozen units, or clear them where they may be wanted again. */
+static void freeze_moments(struct state *state, unsigned frozen_before)
+{
+    unsigned settled = state_settled_units(state);
+
+    for (unsigned index = 0; index < state_frozen_units(state); index++) {
+        struct state_unit *unit = &state->units[index];
+        size_t size_bytes = unit->layout.count * sizeof(float);
+        if (!unit->held) /* it may just be reserved, by another thread */
+            continue;
+        if (index < settled) {
+            drop_moments(state, unit);
+        } else if (index >= frozen_before) {
+            state->kernel->zero(state->device, unit->first_moment, size_bytes);
+            state->kernel->zero(state->device, unit->second_moment, size_bytes);
+        }
+    }
+}
+
 void state_apply(struct state *state, const struct step_record *record, float *const *gradients)
 {
     assert(record->step == state->applied_step + 1);
@@ -271,10 +298,9 @@ void state_apply(struct state *state, const struct step_record *record, float *c
     state->applied_step = record->step;
     state->committed = *record;
     state->holds = false;
+    unsigned frozen_before = state_frozen_units(state);
     freeze_step(&state->freeze, &state->spec->elastic.freeze, &state->spec->model, record);
-    for (unsigned unit = 0; unit < state_frozen_units(state); unit++)
-        if (state->units[unit].held) /* others may just be reserved, by another thread */
-            drop_moments(state, &state->units[unit]);
+    freeze_moments(state, frozen_before);
 }
 
 void state_list_held(const struct state *state, bool *ret_held)

@@ -24,7 +24,8 @@ struct state_unit {
     float *parameters; /* device, layout.count */
     void *weights; /* the parameters in the type of the activations (model/net/stage.h); the same
                       memory where that is f32 */
-    float *first_moment, *second_moment; /* NULL when the unit is frozen */
+    float *first_moment, *second_moment; /* NULL when the unit never trains again; zero when it is
+                                            frozen and may thaw */
 };
 
 struct state {
@@ -60,13 +61,14 @@ int state_model(const struct job_model *job_model, struct model_spec *ret_model,
                 struct error *error) CHECK_RESULT;
 
 /** state_reserve_unit() - allocate the memory of a unit that is not held, before its state arrives;
- * with moments if @trained. Zeroed, so all its pages exist. -ENOMEM: nothing is reserved
+ * with moments if @trained (now or later). Zeroed, so all its pages exist. -ENOMEM: nothing is
+ * reserved
  * @device: that of the state, or another one of its kernel, for another thread than that of the
  * state, which may use all other units meanwhile */
 int state_reserve_unit(struct state *state, struct kernel_device *device, unsigned index,
                        bool trained, struct error *error) CHECK_RESULT;
 /** state_take_unit() - mark a unit held, in reserved memory if there is any (zeroed; moments unless
- * frozen) */
+ * it never trains again) */
 int state_take_unit(struct state *state, unsigned index, struct error *error) CHECK_RESULT;
 void state_drop_unit(struct state *state, unsigned index);
 /** state_drop_all() - drop all units */
@@ -88,6 +90,8 @@ static inline unsigned state_frozen_units(const struct state *state)
 {
     return model_frozen_units(&state->model, state->freeze.frozen_layers);
 }
+/** state_settled_units() - return how many of the model's first units never train again */
+unsigned state_settled_units(const struct state *state);
 /** state_tied() - true while the head's table is tied to the embedding's */
 bool state_tied(const struct state *state);
 /** state_mirrored() - true if @tensor is a copy of another unit's tensor: not in norms, not in
@@ -99,8 +103,8 @@ bool state_mirrored(const struct state *state, const struct unit_tensor *tensor)
  * @gradients: per unit of the model: its reduced gradient, device, flat; NULL: not on this worker
  *
  * Clips by the record's norm; a record without a finite loss and norm changes no parameter. Then
- * advances applied_step and the freeze state; units that freeze now lose their moments. Cannot
- * fail.
+ * advances applied_step and the freeze state; units that freeze now lose their moments, and units
+ * that thaw begin with moments of zero. Cannot fail.
  */
 void state_apply(struct state *state, const struct step_record *record, float *const *gradients);
 

@@ -150,7 +150,7 @@ static int begin_arena(struct engine *engine, struct error *error)
     size_t size_bytes =
         memory_arena_bytes_beside(&need, arena_mark(engine->state->arena).used_bytes);
 
-    engine->position.deferred = need.deferred;
+    engine->position.deferred = MIN(engine->position.deferred, need.deferred);
     return size_bytes == SIZE_MAX
                ? error_set(error, -ENOMEM, "no device has what a generation needs")
                : arena_begin(engine->state->arena, size_bytes, error);

@@ -8,11 +8,12 @@
 #include "worker/step/gradients.h"
 #include "worker/step/reduction.h"
 
-/* A new worker learns the frozen boundary from its donors; the plan may have an older one. */
-static unsigned frozen_units(const struct state *state, const struct plan_layout *layout)
+unsigned memory_settled_units(const struct state *state, const struct plan_layout *layout)
 {
-    return model_frozen_units(&state->model,
-                              MAX(state->freeze.frozen_layers, layout->frozen_layers));
+    unsigned frozen = MAX(state->freeze.frozen_layers, layout->frozen_layers);
+
+    return model_frozen_units(
+        &state->model, freeze_settled(&state->spec->elastic.freeze, &state->spec->model, frozen));
 }
 
 /* A unit has parameters, weights where activations are not f32, and moments when it is trained. */
@@ -20,7 +21,7 @@ static size_t unit_state_bytes(const struct state *state, const struct plan_layo
                                unsigned unit)
 {
     size_t count = state->units[unit].layout.count, activation = state->kernel->activation_size;
-    size_t arrays = unit >= frozen_units(state, layout) ? 3 : 1;
+    size_t arrays = unit >= memory_settled_units(state, layout) ? 3 : 1;
 
     return count * (arrays * sizeof(float) + (activation == sizeof(float) ? 0 : activation));
 }
@@ -47,7 +48,7 @@ static size_t gradients_bytes(const struct state *state, const struct plan_layou
                                    layout->replica_first_lane[replica + 1] - first_lane};
     size_t depth = gradients_depth(state->spec->train.lanes, lanes), sum = 0;
 
-    for (unsigned unit = frozen_units(state, layout); unit < state->unit_count; unit++) {
+    for (unsigned unit = memory_settled_units(state, layout); unit < state->unit_count; unit++) {
         bool own =
             unit >= layout->stage_first_unit[stage] && unit < layout->stage_first_unit[stage + 1];
         if (plan_layout_keeps(layout, rank, unit))
@@ -63,7 +64,8 @@ static size_t tie_bytes(const struct state *state, const struct plan_layout *lay
     unsigned stage = rank % layout->stage_count;
     bool an_end = stage == 0 || stage == layout->stage_count - 1;
 
-    return layout->stage_count > 1 && an_end && state->model.tied && !frozen_units(state, layout)
+    return layout->stage_count > 1 && an_end && state->model.tied &&
+                   !memory_settled_units(state, layout)
                ? arena_part_bytes(state->units[0].layout.tensors[0].count * sizeof(float))
                : 0;
 }
@@ -90,7 +92,7 @@ static size_t activations_bytes(const struct state *state, const struct plan_lay
     unsigned stage = rank % layout->stage_count, replica = rank / layout->stage_count;
     unsigned lanes = layout->replica_first_lane[replica + 1] - layout->replica_first_lane[replica];
     struct schedule_position position =
-        schedule_position_of(layout, stage, frozen_units(state, layout),
+        schedule_position_of(layout, stage, memory_settled_units(state, layout),
                              lanes * state->spec->train.micro_batches_per_lane);
     position.deferred = deferred;
     const struct stage_options options = {
@@ -102,7 +104,7 @@ static size_t activations_bytes(const struct state *state, const struct plan_lay
         .frozen = memory_frozen_part(layout->stage_first_unit[stage],
                                      layout->stage_first_unit[stage + 1] -
                                          layout->stage_first_unit[stage],
-                                     frozen_units(state, layout)),
+                                     memory_settled_units(state, layout)),
         .batch = state->spec->train.micro_batch,
         .slots = schedule_slots(&position),
         .splits = position.deferred > 0,
@@ -151,13 +153,13 @@ static bool fits(const struct memory_need *need, size_t free_bytes)
 struct memory_need memory_need(const struct state *state, const struct plan_layout *layout,
                                unsigned rank, bool sums_on_device)
 {
-    unsigned frozen = frozen_units(state, layout);
+    unsigned settled = memory_settled_units(state, layout);
     size_t total_bytes, free_bytes = free_bytes_of(state, &total_bytes);
     struct memory_need need = {
         .state_bytes = new_state_bytes(state, layout, rank),
         .gradient_bytes = gradients_bytes(state, layout, rank) + tie_bytes(state, layout, rank),
-        .reduction_bytes = sums_on_device ? reduction_room_bytes(state, layout, rank, frozen) : 0,
-        .deferred = schedule_deferred(layout->stage_first_unit, rank % layout->stage_count, frozen,
+        .reduction_bytes = sums_on_device ? reduction_room_bytes(state, layout, rank, settled) : 0,
+        .deferred = schedule_deferred(layout->stage_first_unit, rank % layout->stage_count, settled,
                                       layout->deferred),
     };
 

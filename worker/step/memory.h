@@ -32,6 +32,12 @@ struct memory_need {
  */
 enum stage_recompute memory_recompute(const struct plan_layout *layout);
 
+/** memory_settled_units() - return how many of the model's first units need the memory of units
+ * that never train again, in @layout
+ *
+ * A new worker learns from its donors how many are frozen; the plan may know fewer. */
+unsigned memory_settled_units(const struct state *state, const struct plan_layout *layout);
+
 /** memory_frozen_part() - return how many units of a stage are among the model's first
  * @frozen_units
  */

@@ -70,11 +70,10 @@ static bool stands_idle(const struct sim *sim)
     if (!plan || !sim_check_is_ordinary(sim))
         return false;
     unsigned count = list_slots(sim, slots);
-    planner_job(&sim->spec.model, &sim->spec.train,
-                sim_frozen_layers(sim, sim->check->committed_step), slots, count, units, &input);
+    planner_job(&sim->spec, sim_frozen_layers(sim, sim->check->committed_step), slots, count, units,
+                &input);
     input.devices_max = sim->faults->devices ? sim->faults->devices : sim->spec.elastic.devices_max;
     input.stages_wanted = sim->stages;
-    input.defers_nothing = sim->spec.elastic.pipeline == JOB_PIPELINE_1F1B;
     if (planner_run(&input, &best->layout, NULL, NULL, NULL) ||
         planner_predict(&input, &plan->layout, &now_seconds))
         return false;

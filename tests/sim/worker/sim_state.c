@@ -3,6 +3,7 @@
 #include <string.h>
 
 #define FREEZE_LAYERS_MOST 2
+#define THAWS_AFTER        4 /* decisions */
 
 uint64_t sim_initial_hash(unsigned unit)
 {
@@ -125,8 +126,12 @@ void sim_record_from(const struct step_record *from, struct sim_record *into)
 unsigned sim_frozen_layers(const struct sim *sim, uint64_t step)
 {
     uint64_t every = sim->spec.elastic.freeze.every;
-    bool freezes = sim->spec.elastic.freeze.policy != JOB_FREEZE_NONE;
-    return freezes ? (unsigned)MIN(step / every, (uint64_t)FREEZE_LAYERS_MOST) : 0;
+    uint64_t decisions = step / every;
+    if (sim->spec.elastic.freeze.policy == JOB_FREEZE_NONE)
+        return 0;
+    if (sim->spec.elastic.freeze.thaw > 0)
+        decisions %= THAWS_AFTER;
+    return (unsigned)MIN(decisions, (uint64_t)FREEZE_LAYERS_MOST);
 }
 
 bool sim_state_empty(const struct sim_state *state)

@@ -67,8 +67,8 @@ static void test_each_worker_has_both_numbers(void **state)
         assert_int_equal(memory[i].stage, i % 2);
         assert_int_equal(memory[i].replica, i / 2);
         assert_int_equal(memory[i].measured_bytes, i == 0 ? 1000 : 0);
-        assert_int_equal(memory[i].planned_bytes, planned_worker_bytes(&spec.model, &spec.train,
-                                                                       &plan.layout, i, i == 1, 1));
+        assert_int_equal(memory[i].planned_bytes,
+                         planned_worker_bytes(&spec, &plan.layout, i, i == 1, 1));
     }
     assert_true(memory[1].planned_bytes < memory[3].planned_bytes);
     AUTO_JSON json_t *tree = job_memory_json(memory, WORKERS);

@@ -238,9 +238,7 @@ static void test_a_process_with_worthless_state_may_be_another_one(void **state)
     assert_true(rank < 0 || three_decision.plan->layout.workers[rank].instance == 0);
 }
 
-/*
- * Frozen layers are part of the state; the largest reported boundary only serves to estimate costs.
- */
+/* Frozen layers are part of the state; what is reported only serves to estimate costs. */
 static void test_layers_that_were_frozen_stay_so(void **state)
 {
     (void)state;
@@ -253,6 +251,18 @@ static void test_layers_that_were_frozen_stay_so(void **state)
     three_reports[1].workers[0].frozen_layers = 1;
     three_decide();
     assert_int_equal(three_decision.plan->layout.frozen_layers, 1);
+}
+
+/* Of the newest step: layers may have thawed since the others. */
+static void test_layers_that_thawed_are_trained(void **state)
+{
+    (void)state;
+    break_links(false);
+    lose(2);
+    three_view.progress.frozen_layers = 2;
+    three_view.progress.step = three_reports[0].workers[0].applied_step - 1;
+    three_decide();
+    assert_int_equal(three_decision.plan->layout.frozen_layers, 0);
 }
 
 /* The process on c is dead, but its metrics file stays, unless it never came to this generation. */
@@ -523,6 +533,7 @@ int main(void)
         TEST(test_whoever_has_units_keeps_them),
         TEST(test_a_process_with_worthless_state_may_be_another_one),
         TEST(test_layers_that_were_frozen_stay_so),
+        TEST(test_layers_that_thawed_are_trained),
         TEST(test_a_node_keeps_the_history_of_its_dead_worker),
         TEST(test_one_that_has_joined_since_it_was_accused_gets_all_the_time),
         TEST(test_whoever_was_heard_of_is_not_avoided),

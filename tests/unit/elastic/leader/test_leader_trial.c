@@ -91,6 +91,15 @@ static void test_a_faster_layout_stays(void **state)
     assert_int_equal(three_decision.action, LEADER_NOTHING);
 }
 
+/* The steps that it is compared with trained less. */
+static void test_a_layout_is_not_judged_after_layers_thaw(void **state)
+{
+    (void)state;
+    three_view.progress.frozen_layers = 0;
+    take(20, 0.2);
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+}
+
 static void test_a_shape_that_the_user_asks_for_is_not_judged(void **state)
 {
     (void)state;
@@ -153,6 +162,7 @@ int main(void)
         TEST(test_a_slower_layout_is_given_up),
         TEST(test_one_that_no_longer_fits_is_not_gone_back_to),
         TEST(test_a_faster_layout_stays),
+        TEST(test_a_layout_is_not_judged_after_layers_thaw),
         TEST(test_a_shape_that_the_user_asks_for_is_not_judged),
         TEST(test_it_is_not_tried_again_until_more_is_frozen),
         TEST(test_what_was_slower_is_known_after_a_failure),

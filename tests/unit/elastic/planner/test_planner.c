@@ -589,10 +589,10 @@ static void test_gpus_are_planned_in_their_own_precision(void **state)
     world_init(&world);
     add_slots(&world, "a", 1);
     add_slots(&world, "b", 1);
-    planner_job(&spec.model, &spec.train, 0, world.slots, 2, units, &input);
+    planner_job(&spec, 0, world.slots, 2, units, &input);
     double cpu_seconds = units[1].forward_seconds;
     world.slots[0].gpu = true;
-    planner_job(&spec.model, &spec.train, 0, world.slots, 2, units, &input);
+    planner_job(&spec, 0, world.slots, 2, units, &input);
     assert_true(units[1].forward_seconds == cpu_seconds);
     world.input.units = units;
     world.slots[0].memory_bytes = world.slots[1].memory_bytes =
@@ -601,7 +601,7 @@ static void test_gpus_are_planned_in_their_own_precision(void **state)
     assert_int_equal(run(&world), 0);
     assert_int_equal(world.plan->layout.recompute, PLAN_RECOMPUTE_ATTENTION);
     world.slots[1].gpu = true;
-    planner_job(&spec.model, &spec.train, 0, world.slots, 2, units, &input);
+    planner_job(&spec, 0, world.slots, 2, units, &input);
     assert_true(units[1].forward_seconds < cpu_seconds / 1000);
     assert_int_equal(run(&world), 0);
     assert_int_equal(world.plan->layout.recompute, PLAN_RECOMPUTE_NONE);

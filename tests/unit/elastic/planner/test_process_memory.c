@@ -105,13 +105,13 @@ static size_t planned(const struct job_spec *spec, size_t memory, bool gpu)
     struct error error = {0};
     struct plan *plan = plan_new();
     assert_non_null(plan);
-    planner_job(&spec->model, &spec->train, 0, &slot, 1, units, &input);
+    planner_job(spec, 0, &slot, 1, units, &input);
     input.devices_max = 1;
     int status = planner_run(&input, &plan->layout, choices, &count, &error);
     assert_true(status == 0 || status == -ENOSPC);
     if (status == 0) {
         assert_int_equal(plan->layout.recompute, choices[0].recompute);
-        assert_int_equal(planned_worker_bytes(&spec->model, &spec->train, &plan->layout, 0, gpu, 1),
+        assert_int_equal(planned_worker_bytes(spec, &plan->layout, 0, gpu, 1),
                          choices[0].memory_bytes_max);
     }
     plan_free(plan);

@@ -32,7 +32,7 @@ static int setup(void **state)
 static struct planner_input input_of_slots(void)
 {
     struct planner_input input;
-    planner_job(&spec.model, &spec.train, 0, slots, SLOTS, units, &input);
+    planner_job(&spec, 0, slots, SLOTS, units, &input);
     return input;
 }
 

@@ -262,6 +262,75 @@ static void test_guard_holds_back_while_the_loss_is_worse(void **state)
     assert_int_equal(freeze.decisions, 3);
 }
 
+/* With a margin of 10 %: the loss of each step, a decision after each. */
+static void test_layers_thaw_while_the_loss_is_worse(void **state)
+{
+    (void)state;
+    struct job_spec spec = new_spec(JOB_FREEZE_SCHEDULE, 4, 0.25, 1, 1);
+    static const double squares[4] = {1, 1, 1, 1};
+    static const struct {
+        double loss;
+        unsigned frozen, decisions;
+    } steps[] = {
+        {2.0, 1, 1}, {2.1, 2, 2}, {2.3, 0, 0}, /* worse by more than a tenth */
+        {2.3, 0, 0}, {2.2, 1, 1},              /* the schedule begins anew */
+        {1.0, 2, 2}, {NAN, 0, 0}, {1.0, 1, 1},
+    };
+    struct freeze_state freeze, resumed;
+    struct error error = {0};
+    spec.elastic.freeze.thaw = 0.1;
+    freeze_init(&freeze, &spec.elastic.freeze);
+    for (unsigned i = 0; i < ARRAY_COUNT(steps); i++) {
+        commit_measured(&freeze, &spec, i + 1, squares, &steps[i].loss);
+        assert_int_equal(freeze.frozen_layers, steps[i].frozen);
+        assert_int_equal(freeze.decisions, steps[i].decisions);
+        AUTO_JSON json_t *tree = freeze_encode(&freeze, 4);
+        assert_int_equal(freeze_decode(tree, 4, &resumed, &error), 0);
+        assert_memory_equal(&freeze, &resumed, sizeof(freeze));
+    }
+}
+
+/* Norms from before the thaw, and from while the loss is worse, do not count. */
+static void test_a_thaw_forgets_the_norms(void **state)
+{
+    (void)state;
+    struct job_spec spec = new_spec(JOB_FREEZE_GRADIENT, 4, 1, 2, 0);
+    static const double losses[] = {1, 2, 2, 1, 1, 1};
+    struct freeze_state freeze;
+    spec.elastic.freeze.thaw = 0.1;
+    freeze_init(&freeze, &spec.elastic.freeze);
+    for (unsigned i = 0; i < 3; i++)
+        commit_measured(&freeze, &spec, i + 1, (const double[]){0, 9, 9, 9}, &losses[i]);
+    commit_measured(&freeze, &spec, 4, (const double[]){9, 0, 9, 9}, &losses[3]);
+    assert_int_equal(freeze.frozen_layers, 2);
+}
+
+/* What was never trained stays so, and a table that the head has left is not shared again. */
+static void test_some_layers_never_thaw(void **state)
+{
+    (void)state;
+    static const double squares[4] = {1, 1, 1, 1}, losses[] = {1, 1, 1, 2};
+    for (unsigned from_start = 0; from_start < 3; from_start++)
+        for (unsigned tied = 0; tied < 2; tied++) {
+            struct job_spec spec = new_spec(JOB_FREEZE_SCHEDULE, 4, 0.5, 1, 1);
+            struct freeze_state freeze;
+            spec.elastic.freeze.thaw = 0.1;
+            spec.elastic.freeze.from_start = from_start;
+            spec.model.tied = tied;
+            freeze_init(&freeze, &spec.elastic.freeze);
+            assert_int_equal(
+                freeze_settled(&spec.elastic.freeze, &spec.model, freeze.frozen_layers),
+                from_start);
+            for (unsigned i = 0; i < 4; i++)
+                commit_measured(&freeze, &spec, i + 1, squares, &losses[i]);
+            assert_int_equal(freeze.frozen_layers, MAX(from_start, tied));
+            assert_int_equal(freeze_settled(&spec.elastic.freeze, &spec.model, 3),
+                             MAX(from_start, tied));
+            spec.elastic.freeze.thaw = 0;
+            assert_int_equal(freeze_settled(&spec.elastic.freeze, &spec.model, 3), 3);
+        }
+}
+
 /* Without a guard the state of a job is as it always was, whatever is measured. */
 static void test_without_a_guard_no_loss_is_kept(void **state)
 {
@@ -343,6 +412,9 @@ int main(void)
         cmocka_unit_test(test_norms_accumulate_between_decisions),
         cmocka_unit_test(test_guard_holds_back_while_the_loss_is_worse),
         cmocka_unit_test(test_without_a_guard_no_loss_is_kept),
+        cmocka_unit_test(test_layers_thaw_while_the_loss_is_worse),
+        cmocka_unit_test(test_a_thaw_forgets_the_norms),
+        cmocka_unit_test(test_some_layers_never_thaw),
         cmocka_unit_test(test_round_trip_continues_the_same),
         cmocka_unit_test(test_decode_refuses),
     };

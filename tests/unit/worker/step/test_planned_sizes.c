@@ -115,6 +115,8 @@ static void compare_frozen(const struct job_spec *job, enum job_precision precis
     unsigned sums = sums_room(spec.train.lanes, replicas, plan->layout.replica_first_lane);
     assert_int_equal(sums, sums_room_even(spec.train.lanes, replicas));
     planner_units(&spec.model, &spec.train, frozen_layers, &rates, units);
+    planner_thaw(units, &spec.model,
+                 freeze_settled(&spec.elastic.freeze, &spec.model, frozen_layers));
     for (unsigned unit = 0; unit < state->unit_count; unit++)
         units[unit].link_bytes = 0; /* messages of links are the process's, not the device's */
     unsigned runs = recompute == PLAN_RECOMPUTE_FULL ? 1 : 2;
@@ -174,6 +176,20 @@ static void test_frozen_layers_share_activations(void **state)
         }
 }
 
+/* They keep the memory of layers that train. */
+static void test_so_do_layers_that_may_thaw(void **state)
+{
+    (void)state;
+    struct job_spec spec = llama_1b();
+    spec.elastic.freeze.thaw = 0.1;
+    for (unsigned tied = 0; tied < 2; tied++)
+        for (unsigned frozen_layers = 0; frozen_layers <= 16; frozen_layers += 4) {
+            spec.model.tied = tied;
+            compare_frozen(&spec, JOB_PRECISION_BF16, true, PLAN_RECOMPUTE_NONE, 2, frozen_layers);
+            compare_frozen(&spec, JOB_PRECISION_F32, false, PLAN_RECOMPUTE_FULL, 1, frozen_layers);
+        }
+}
+
 /* Many micro-batches are in flight, and weights of many wait. */
 static void test_deep_pipelines_are_planned_as_well(void **state)
 {
@@ -227,6 +243,7 @@ int main(void)
         cmocka_unit_test(test_memory_is_planned_as_it_is_taken),
         cmocka_unit_test(test_deep_pipelines_are_planned_as_well),
         cmocka_unit_test(test_frozen_layers_share_activations),
+        cmocka_unit_test(test_so_do_layers_that_may_thaw),
         cmocka_unit_test(test_the_workspace_of_attention),
         cmocka_unit_test(test_so_is_the_room_for_sums),
     };
