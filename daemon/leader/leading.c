@@ -444,27 +444,27 @@ static bool waits_for_store(struct led *led, const struct view *view,
     return true;
 }
 
-/* Return whether a plan is being written. */
+/* Return false if the decision cannot be carried out yet. */
 static bool carry_out(struct led *led, const struct view *view, struct leader_decision *decision)
 {
     if (decision->gives_up_checkpoint) {
         refuse(led, view->view.checkpoint.step, view->checkpoint_revision, "", false,
                decision->text);
         wake_at(led, view->view.now_ns);
-        return false;
+        return true;
     }
     if (decision->takes_back_checkpoints) {
         refused_take_back(&led->refused);
         log_warning("job %s: %s", led->job, decision->text);
         tell(led, "checkpoint", decision->text);
         wake_at(led, view->view.now_ns);
-        return false;
+        return true;
     }
     if (waits_for_store(led, view, decision))
         return false;
     write_state(led, &view->state, state_words[decision->state], decision->text);
     if (decision->action == LEADER_NOTHING || decision->action == LEADER_FINISH)
-        return false;
+        return true;
     if (decision->action == LEADER_PUBLISH &&
         !checkpoint_is_there(led, view, &decision->plan->start))
         return false;
@@ -495,6 +495,7 @@ static void learn(struct led *led, const struct view *view, const struct queuein
 
 static void decide(struct led *led, struct view *view, const struct queueing *queueing)
 {
+    const struct leader_memory before = led->memory;
     struct leader_decision decision = {0};
     struct error error = {0};
 
@@ -507,8 +508,8 @@ static void decide(struct led *led, struct view *view, const struct queueing *qu
     wake_at(led, decision.wake_at_ns);
     if (decision.action == LEADER_NOTHING && decision.state == JOB_WAITING)
         learn(led, view, queueing);
-    if (!carry_out(led, view, &decision))
-        leader_postpone(&led->memory, &decision);
+    if (!carry_out(led, view, &decision) && decision.plan) /* a plan that nobody has seen */
+        led->memory = before;
     plan_free(decision.plan);
 }
 

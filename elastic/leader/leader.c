@@ -277,10 +277,3 @@ int leader_decide(const struct leader_view *view, struct leader_memory *memory,
     }
     return status;
 }
-
-void leader_postpone(struct leader_memory *memory, const struct leader_decision *decision)
-{
-    uint64_t generation = decision->plan ? decision->plan->generation : 0;
-    if (generation == memory->generation_last && generation != memory->next_generation)
-        memory->generation_last--;
-}

@@ -253,13 +253,11 @@ struct leader_decision {
  *
  * An empty plan lists the workers that must leave as donors; the job is over when their nodes have
  * reported that they left, or are gone. The caller writes under its leadership, rebuilds the view
- * and calls again.
+ * and calls again. Where it cannot write a plan yet, it calls again later, with @memory as it was
+ * before: a plan that nobody has seen has begun nothing.
  *
  * Return: 0; -ENOMEM, -EINVAL (the spec cannot be planned; @error says why): nothing decided, and
  * only times in @memory changed.
  */
 int leader_decide(const struct leader_view *view, struct leader_memory *memory,
                   struct leader_decision *ret_decision, struct error *error) CHECK_RESULT;
-/** leader_postpone() - forget the number of @decision's plan, if it has a new one, which the caller
- * has not tried to write */
-void leader_postpone(struct leader_memory *memory, const struct leader_decision *decision);
