@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "elastic/job/job_spec.h"
 #include "elastic/plan/plan_words.h"
-#include "protocol/final_checkpoint.h"
+#include "protocol/stay.h"
 #include "worker/session/checkpoint_duty.h"
 #include "worker/session/commands.h"
 #include "worker/session/commit_agreement.h"
@@ -466,28 +466,22 @@ static int run_step(struct trainer *trainer, struct step_commit_down *down, stru
 static int evaluate_last(struct trainer *trainer, const struct straggler_stage *slowest,
                          struct error *error)
 {
-    if (!trainer->spec.evaluate.every)
-        return 0;
     int status = renew_engine(trainer, error);
+
     if (status)
         return status;
     measure_pause(trainer, clock_monotonic_ns());
     return session_evaluate_last(trainer, slowest, error);
 }
 
-/* End the generation within a step, which is dropped: the ranks link again, to write the state of
- * the boundary before it. */
-static enum session_outcome finish_early(struct trainer *trainer, const struct plan *next,
-                                         struct error *error)
+/* Write the state of the boundary before a step, or an evaluation, that was left: the ranks link
+ * again. */
+static enum session_outcome finish_early(struct trainer *trainer, struct error *error)
 {
     unsigned rank = trainer->engine->part.rank;
 
-    if (metrics_writer_waits(trainer))
-        session_write_last_line(trainer, NULL);
-    if (!final_checkpoint_is_needed(trainer->plan, trainer->state->applied_step))
-        return SESSION_LEFT;
     reserve_end(trainer);
-    int status = generation_rejoin(trainer, rank, next, error);
+    int status = generation_rejoin(trainer, rank, trainer->commands.pending.plan, error);
     if (!status)
         status = open_session(trainer, rank, true, error);
     if (!status)
@@ -497,77 +491,102 @@ static enum session_outcome finish_early(struct trainer *trainer, const struct p
     return commands_stopping(&trainer->commands) ? SESSION_STOPPED : SESSION_BROKEN;
 }
 
-/* Go over to @generation, whose plan has arrived or is about to.
- * @early: within a step, for which rank 0 broke the links; else a commit announced it */
-static enum session_outcome switch_over(struct trainer *trainer, uint64_t generation, bool early,
-                                        struct error *error)
+/* A step or the last evaluation was left: for a plan that is to begin at once, or for a failure.
+ * All ranks computed until now, so the pause begins here even where sums are lost. */
+static void leave(struct trainer *trainer, struct stay *stay, int status, struct error *error)
 {
-    const struct plan *plan = commands_announced_plan(trainer, generation);
+    trainer->commit.stopped_ns = clock_monotonic_ns();
+    stay_left(stay, status == -ECONNRESET ? step_watch_switch(trainer) : 0);
+    if (stay->action == STAY_AWAIT_PLAN) {
+        error_clear(error);
+        trainer->commit.last_ns = trainer->commit.stopped_ns;
+    } else if (!error->code) {
+        error_set(error, status, "step %" PRIu64 " failed: %s", trainer->state->applied_step + 1,
+                  strerror(-status));
+    }
+}
 
-    if (commands_stopping(&trainer->commands))
-        return SESSION_STOPPED;
-    if (!plan) {
+static void await_plan(struct trainer *trainer, struct stay *stay, struct error *error)
+{
+    stay_has_plan(stay, commands_announced_plan(trainer, stay->announced));
+    if (stay->action == STAY_BREAK)
         error_set(error, -ETIMEDOUT,
                   "the plan of generation %" PRIu64 ", announced at step %" PRIu64
                   ", did not arrive from firnd",
-                  generation, trainer->state->applied_step);
+                  stay->announced, trainer->state->applied_step);
+}
+
+static enum session_outcome end(struct trainer *trainer, const struct stay *stay,
+                                struct error *error)
+{
+    bool leaves_early = stay->action == STAY_FINISH_EARLY || stay->action == STAY_LEAVE;
+
+    if (commands_stopping(&trainer->commands) && !stay_ends_job(stay))
+        return SESSION_STOPPED;
+    if (leaves_early && metrics_writer_waits(trainer))
+        session_write_last_line(trainer, NULL);
+    switch (stay->action) {
+    case STAY_SWITCH:
+        return SESSION_SWITCH;
+    case STAY_FINISH:
+        return session_finish(trainer, stay_ends_job(stay) ? SESSION_FINISHED : SESSION_LEFT,
+                              error);
+    case STAY_FINISH_EARLY:
+        return finish_early(trainer, error);
+    case STAY_LEAVE:
+        return SESSION_LEFT;
+    default:
         return SESSION_BROKEN;
     }
-    if (plan->layout.worker_count)
-        return SESSION_SWITCH;
-    return early ? finish_early(trainer, plan, error)
-                 : session_finish(trainer, SESSION_LEFT, error);
 }
 
-/* All ranks computed until now, so the pause begins here even where sums are lost. */
-static enum session_outcome switch_early(struct trainer *trainer, uint64_t generation,
-                                         struct error *error)
+/* Carry out what comes next in the stay: 0, or why it was left. */
+static int act(struct trainer *trainer, struct stay *stay, struct step_commit_down *down,
+               struct error *error)
 {
-    error_clear(error);
-    trainer->commit.last_ns = trainer->commit.stopped_ns;
-    return switch_over(trainer, generation, true, error);
-}
+    int status = 0;
 
-/* A step or the last evaluation was left: for a plan that is to begin at once, or for a failure. */
-static enum session_outcome leave(struct trainer *trainer, int status, struct error *error)
-{
-    trainer->commit.stopped_ns = clock_monotonic_ns();
-    uint64_t early = status == -ECONNRESET ? step_watch_switch(trainer) : 0;
-
-    if (early)
-        return switch_early(trainer, early, error);
-    if (!error->code)
-        error_set(error, status, "step %" PRIu64 " failed: %s", trainer->state->applied_step + 1,
-                  strerror(-status));
-    return commands_stopping(&trainer->commands) ? SESSION_STOPPED : SESSION_BROKEN;
+    switch (stay->action) {
+    case STAY_STEP:
+        status = run_step(trainer, down, error);
+        if (status)
+            return status;
+        trainer->commit.stopped_ns = clock_monotonic_ns();
+        stay_stepped(stay, down->switch_generation);
+        return 0;
+    case STAY_EVALUATE:
+        status = evaluate_last(trainer, stay->stepped ? down->slowest : NULL, error);
+        if (!status)
+            stay_evaluated(stay);
+        return status;
+    default:
+        await_plan(trainer, stay, error);
+        return 0;
+    }
 }
 
 enum session_outcome session_train(struct trainer *trainer, struct error *error)
 {
     AUTO_FREE struct step_commit_down *down = malloc(sizeof(*down));
+    struct stay stay;
 
     if (!down) {
         error_set(error, -ENOMEM, "no memory for a commit");
         return SESSION_BROKEN;
     }
-    bool stepped = false;
-    int status;
     trainer->metrics.final_known = false;
     trainer->metrics.last_step_ns = 0;
     trainer->watch.last_ns = 0;
-    while (trainer->state->applied_step < trainer->spec.train.steps) {
-        commands_take(trainer, 0);
-        if (commands_stopping(&trainer->commands))
+    stay_begin(&stay, trainer->plan, trainer->state->applied_step, trainer->spec.train.steps,
+               trainer->spec.evaluate.every > 0);
+    while (stay.action <= STAY_AWAIT_PLAN) {
+        if (stay.action == STAY_STEP)
+            commands_take(trainer, 0);
+        if (stay.action == STAY_STEP && commands_stopping(&trainer->commands))
             return SESSION_STOPPED;
-        stepped = true;
-        status = run_step(trainer, down, error);
+        int status = act(trainer, &stay, down, error);
         if (status)
-            return leave(trainer, status, error);
-        trainer->commit.stopped_ns = clock_monotonic_ns();
-        if (down->switch_generation && trainer->state->applied_step < trainer->spec.train.steps)
-            return switch_over(trainer, down->switch_generation, false, error);
+            leave(trainer, &stay, status, error);
     }
-    status = evaluate_last(trainer, stepped ? down->slowest : NULL, error);
-    return status ? leave(trainer, status, error)
-                  : session_finish(trainer, SESSION_FINISHED, error);
+    return end(trainer, &stay, error);
 }
