@@ -32,8 +32,11 @@
 #define UPGRADED_ONE_IN                                                                            \
     5 /* runs in which a firnd that is upgraded has another one from then on                       \
        */
-#define UPGRADED_SALT        0x6c696e6b73
-#define THAW_SALT            0x7468617773
+#define UPGRADED_SALT 0x6c696e6b73
+/* Of these two no history that is kept as a test is changed. */
+#define THAW_SALT            0x18963
+#define EVALUATED_SALT       0x479
+#define EVALUATED_ONE_IN     4
 #define THAW_ONE_IN          3 /* of the histories that freeze */
 #define ONE_FAULT_PERCENT    3
 #define ONE_FAULT_COMPUTE_US 100000
@@ -90,6 +93,7 @@ const char *const sim_bug_names[BUG_COUNT] = {
     [BUG_PATIENT_SWITCH] = "patient-switch",
     [BUG_LATE_RECORD] = "late-record",
     [BUG_HASTY_PEER] = "hasty-peer",
+    [BUG_DEAF_EVALUATION] = "deaf-evaluation",
 };
 
 static void describe_job(struct sim *sim)
@@ -157,9 +161,19 @@ static void draw_thawing(struct sim *sim)
         sim_mix(sim->seed, THAW_SALT) % THAW_ONE_IN != 0)
         return;
     sim->spec.elastic.freeze.thaw = 0.1;
-    sim->spec.evaluate.every = 1; /* a worker here has no model to evaluate */
+    sim->spec.evaluate.every = 1;
     sim->spec.data.validation_share = 0.1;
     sim_trace(sim, "THAW layers freeze and thaw");
+}
+
+/* Drawn by the seed alone, too. A worker here has no model to evaluate, but it takes time. */
+static void draw_evaluation(struct sim *sim)
+{
+    if (sim_mix(sim->seed, EVALUATED_SALT) % EVALUATED_ONE_IN != 0)
+        return;
+    sim->spec.evaluate.every = sim->spec.train.steps;
+    sim->spec.data.validation_share = 0.1;
+    sim_trace(sim, "EVALUATION of the finished model");
 }
 
 /* A job that is long enough for a fault that needs time, and no other. */
@@ -285,6 +299,7 @@ struct sim *sim_new(uint64_t seed, enum sim_bug bug, bool trace)
     sim->trace = trace;
     draw_job(sim);
     draw_thawing(sim);
+    draw_evaluation(sim);
     draw_one_fault(sim);
     sim_stragglers_draw(sim);
     sim_cuts_draw(sim);

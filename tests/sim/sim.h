@@ -86,6 +86,7 @@ enum sim_bug {
     BUG_PATIENT_SWITCH,
     BUG_LATE_RECORD,
     BUG_HASTY_PEER,
+    BUG_DEAF_EVALUATION,
     BUG_COUNT,
 };
 extern const char *const sim_bug_names[BUG_COUNT];
@@ -140,9 +141,9 @@ struct sim_input;
 
 /* What may be slow in a history (sim_scale.h). */
 struct sim_slowness {
-    bool slow_starts; /* devices open, and state is read, in up to ten minutes */
-    bool slow_files;  /* the file server is slow */
-    uint64_t errands; /* begun so far */
+    bool slow_starts;              /* devices open, and state is read, in up to ten minutes */
+    bool slow_files;               /* the file server is slow */
+    uint64_t errands, evaluations; /* begun so far */
 };
 
 struct sim {

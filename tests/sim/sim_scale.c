@@ -13,22 +13,26 @@
 #include "sim/fault/sim_stragglers.h"
 #include "sim/worker/sim_bits.h"
 
-#define SCALED_ONE_IN   4 /* histories: a long one costs as much as ten others */
-#define NOTICES_ONE_IN  2 /* of those with a notice and nothing else */
-#define SCALED_SALT     0x7363616c65
-#define BATCHES_SALT    0x62617463
-#define STEP_LEAST_US   1e3
-#define STEP_MOST_US    1800e6
-#define START_LEAST_US  50e3
-#define START_MOST_US   600e6
-#define COMPUTED_US     100e6 /* of a whole job, about */
-#define STEPS_LEAST     4
-#define FILES_SALT      0x66696c65
-#define FILES_ONE_IN    4
-#define ERRAND_LEAST_US 1e3
-#define ERRAND_MOST_US  20e6
-#define RESOLUTION      ((uint64_t)1 << 20)
-#define LONG_STEP_US    200000 /* the other histories have no longer ones */
+#define SCALED_ONE_IN         4 /* histories: a long one costs as much as ten others */
+#define NOTICES_ONE_IN        2 /* of those with a notice and nothing else */
+#define SCALED_SALT           0x7363616c65
+#define BATCHES_SALT          0x62617463
+#define STEP_LEAST_US         1e3
+#define STEP_MOST_US          1800e6
+#define START_LEAST_US        50e3
+#define START_MOST_US         600e6
+#define COMPUTED_US           100e6 /* of a whole job, about */
+#define STEPS_LEAST           4
+#define FILES_SALT            0x66696c65
+#define FILES_ONE_IN          4
+#define ERRAND_LEAST_US       1e3
+#define ERRAND_MOST_US        20e6
+#define EVALUATION_SALT       0x6576616c
+#define EVALUATION_LEAST_US   10e3
+#define EVALUATION_MOST_US    60e6
+#define EVALUATION_NOTICED_US 10e6 /* where a notice is to meet it */
+#define RESOLUTION            ((uint64_t)1 << 20)
+#define LONG_STEP_US          200000 /* the other histories have no longer ones */
 
 static bool others_need_their_times(const struct sim *sim)
 {
@@ -90,6 +94,23 @@ uint64_t sim_scale_start_max_ns(const struct sim *sim)
 uint64_t sim_scale_beyond_ns(const struct sim *sim)
 {
     return sim->compute_us < LONG_STEP_US ? 0 : SIM_UNITS * sim->compute_us * NS_PER_US;
+}
+
+static double evaluation_most_us(const struct sim *sim)
+{
+    return MAX(EVALUATION_MOST_US, (double)sim->compute_us);
+}
+
+uint64_t sim_scale_evaluation_max_ns(const struct sim *sim)
+{
+    return sim->spec.evaluate.every > 0 ? NS_PER_US * (uint64_t)evaluation_most_us(sim) : 0;
+}
+
+uint64_t sim_scale_evaluation_ns(struct sim *sim)
+{
+    uint64_t draw = sim_mix(sim_mix(sim->seed, EVALUATION_SALT), sim->slowness.evaluations++);
+    double least_us = sim_notices_alone(sim) ? EVALUATION_NOTICED_US : EVALUATION_LEAST_US;
+    return NS_PER_US * (uint64_t)between(least_us, evaluation_most_us(sim), draw);
 }
 
 uint64_t sim_scale_errand_ns(struct sim *sim, bool *ret_early)

@@ -13,6 +13,10 @@ uint64_t sim_scale_device_ns(const struct sim *sim, uint64_t instance);
 uint64_t sim_scale_restore_ns(const struct sim *sim, uint64_t instance, uint64_t generation);
 uint64_t sim_scale_start_max_ns(const struct sim *sim);
 
+/** sim_scale_evaluation_ns() - Draw how long a worker evaluates the finished model */
+uint64_t sim_scale_evaluation_ns(struct sim *sim);
+/** sim_scale_evaluation_max_ns() - Return the longest such time; 0: the job never evaluates */
+uint64_t sim_scale_evaluation_max_ns(const struct sim *sim);
 /** sim_scale_beyond_ns() - return how much longer than in most histories a step may take: a
  * pipeline has at most a stage for each unit. 0: not longer */
 uint64_t sim_scale_beyond_ns(const struct sim *sim);

@@ -324,6 +324,21 @@ void sim_check_switch(struct sim *sim, const struct sim_worker *worker, const st
                  (unsigned long long)worker->state.applied_step);
 }
 
+void sim_check_confirmed(struct sim *sim, const struct plan *plan)
+{
+    sim->check->newest.confirmed = MAX(sim->check->newest.confirmed, plan->generation);
+}
+
+void sim_check_gives_away(struct sim_worker *worker)
+{
+    if (worker->generation > worker->sim->check->newest.confirmed)
+        sim_fail(worker->sim, "%s settles into generation %llu, which not everybody has begun",
+                 sim_worker_name(worker), (unsigned long long)worker->generation);
+    for (unsigned unit = 0; unit < SIM_UNITS; unit++)
+        if (!worker->keeps[unit])
+            worker->ledger.kept[unit] = 0;
+}
+
 void sim_check_forget(struct sim_worker *worker)
 {
     worker->ledger = (struct sim_ledger){.hold_step = 0};
@@ -570,8 +585,8 @@ static unsigned owners_of(const struct sim *sim, unsigned unit)
  * job goes back. They may find out about each other in two generations before that. */
 static uint64_t stall_max_ns(const struct sim *sim)
 {
-    uint64_t once_ns =
-        STALL_MAX_NS + 2 * sim_scale_beyond_ns(sim) + 2 * sim_scale_start_max_ns(sim);
+    uint64_t once_ns = STALL_MAX_NS + 2 * sim_scale_beyond_ns(sim) +
+                       2 * sim_scale_start_max_ns(sim) + sim_scale_evaluation_max_ns(sim);
     return sim_cuts_pairs_apart(sim) ? 3 * once_ns : once_ns;
 }
 
@@ -589,15 +604,16 @@ static bool has_lost_worker(const struct sim *sim)
 static void check_owners(struct sim *sim)
 {
     const struct sim_check *check = sim->check;
-    if (check->generation_ns + QUIET_NS > sim->now_ns ||
+    if (check->newest.at_ns + QUIET_NS > sim->now_ns ||
         check->committed_ns + step_max_ns(sim) < sim->now_ns ||
-        check->generation != check->committing_generation ||
+        check->newest.generation != check->committing_generation ||
         check->committed_step == sim->spec.train.steps || has_lost_worker(sim))
         return;
     for (unsigned unit = 0; unit < SIM_UNITS; unit++)
         if (owners_of(sim, unit) != check->replicas)
             sim_fail(sim, "unit %u has %u owners in generation %llu of %u replicas", unit,
-                     owners_of(sim, unit), (unsigned long long)check->generation, check->replicas);
+                     owners_of(sim, unit), (unsigned long long)check->newest.generation,
+                     check->replicas);
 }
 
 static unsigned slots_out(const struct sim *sim)

@@ -51,6 +51,12 @@ struct sim_counts {
     unsigned unfenced; /* commits of a generation that was given away while out of reach */
 };
 
+/* The newest generation. */
+struct sim_newest {
+    uint64_t generation, at_ns; /* for which a plan was written, and when that was */
+    uint64_t confirmed;         /* all of whose ranks have taken part in a round without a step */
+};
+
 struct sim_check {
     struct sim_unit history[SIM_STEPS_MAX + 1][SIM_UNITS]; /* of the undisturbed run */
     uint64_t record_digests[SIM_STEPS_MAX + 1];
@@ -64,11 +70,11 @@ struct sim_check {
      * each of its units is kept on two of its nodes. */
     uint64_t nodes, first_commit_ns;
     bool doubled;
-    uint64_t committed_ns;              /* when a step was committed last */
-    uint64_t commits;                   /* how many, repetitions included */
-    uint64_t longest_wait_ns;           /* for a commit, when all faults were over */
-    uint64_t slots_out_ns;              /* when slots were out of service, and rightly so, last */
-    uint64_t generation, generation_ns; /* the newest plan, and when it was written */
+    uint64_t committed_ns;    /* when a step was committed last */
+    uint64_t commits;         /* how many, repetitions included */
+    uint64_t longest_wait_ns; /* for a commit, when all faults were over */
+    uint64_t slots_out_ns;    /* when slots were out of service, and rightly so, last */
+    struct sim_newest newest;
     uint64_t newest_record;
     bool records_changed;                     /* by the transaction that is being carried out */
     uint64_t recorded_ns[SIM_STEPS_MAX + 1];  /* when a step's checkpoint was recorded last, */
@@ -117,6 +123,11 @@ void sim_check_missed(struct sim *sim, uint64_t step);
 /** Return whether the recorded checkpoint of @step is useless: found lost, or tried in vain for so
  * long that it may be given up */
 bool sim_check_is_missed(const struct sim *sim, uint64_t step);
+/** sim_check_confirmed() - Rank 0 of @plan has heard from all ranks, without a step */
+void sim_check_confirmed(struct sim *sim, const struct plan *plan);
+/** sim_check_gives_away() - @worker drops what its generation has given to others, after a round
+ * without a step */
+void sim_check_gives_away(struct sim_worker *worker);
 /** Note that the plan lets @worker begin anew: the worker need not keep anything */
 void sim_check_forget(struct sim_worker *worker);
 /** Check that @worker's mesh may accept a message, or a connection, of @generation */

@@ -52,11 +52,11 @@ void sim_check_held_up(struct sim *sim, const struct sim_fault *fault)
     const struct sim_check *check = sim->check;
     bool any_layout = sim->stages == 0 && sim->slot_memory == 0;
     if (!is_alone(sim, fault) || !any_layout || !can_do_without(sim, fault) ||
-        check->generation == check->committing_generation ||
-        check->generation_ns + ON_ITS_WAY_NS + sim_scale_beyond_ns(sim) > sim->now_ns ||
+        check->newest.generation == check->committing_generation ||
+        check->newest.at_ns + ON_ITS_WAY_NS + sim_scale_beyond_ns(sim) > sim->now_ns ||
         check->committed_step == sim->spec.train.steps)
         return;
     sim_fail(sim, "generation %llu has waited for %.0f s for node %s, whose firnd is gone",
-             (unsigned long long)check->generation,
-             (double)(sim->now_ns - check->generation_ns) / 1e9, sim_node_name(sim, fault->node));
+             (unsigned long long)check->newest.generation,
+             (double)(sim->now_ns - check->newest.at_ns) / 1e9, sim_node_name(sim, fault->node));
 }

@@ -293,16 +293,16 @@ static void check_generation(struct sim *sim, uint64_t sent_ns,
         return;
     sim_trace(sim, "GENERATION %llu%s: %s", (unsigned long long)plan->generation,
               plan->change.planned ? " (planned)" : "", plan->change.text);
-    if (plan->generation <= check->generation)
+    if (plan->generation <= check->newest.generation)
         sim_fail(sim, "generation %llu is written after %llu", (unsigned long long)plan->generation,
-                 (unsigned long long)check->generation);
+                 (unsigned long long)check->newest.generation);
     sim_input_given_up(sim, plan);
     sim_check_accused(sim, plan);
     sim_check_left_out(sim, plan);
     sim_faults_planned(sim, plan);
     sim_check_settled(sim, plan);
-    check->generation = plan->generation;
-    check->generation_ns = sim->now_ns;
+    check->newest.generation = plan->generation;
+    check->newest.at_ns = sim->now_ns;
     check_source(sim, plan, newest_readable(sim, member(sim), sent_ns));
     plan_free(plan);
 }

@@ -23,6 +23,7 @@
 #define AWAY_NS         (20 * NS_PER_SECOND) /* at most */
 #define ENOUGH_NS       (8 * NS_PER_SECOND)  /* to hand all over, or to write a checkpoint */
 #define SETTLED_NS      (10 * NS_PER_SECOND)
+#define EVALUATED_US    5000000 /* after so much computing */
 #define LONG_STEPS      3 /* of one stage: the notice comes within these where steps are long */
 
 struct sim_notices {
@@ -35,13 +36,16 @@ struct sim_notices {
 /* Bugs of other rules are looked for in the histories that they have always had. */
 static bool is_other_bug(const struct sim *sim)
 {
-    return sim->bug != BUG_NONE && sim->bug != BUG_UNHEARD_NOTICE && sim->bug != BUG_PATIENT_SWITCH;
+    return sim->bug != BUG_NONE && sim->bug != BUG_UNHEARD_NOTICE &&
+           sim->bug != BUG_PATIENT_SWITCH && sim->bug != BUG_DEAF_EVALUATION;
 }
 
-/* A job that lasts, most often with each half of the model on one slot alone. */
+/* A job that lasts, or one whose last evaluation the notice may meet; most often with each half of
+ * the model on one slot alone. */
 static void make_exposed(struct sim *sim)
 {
-    sim->spec.train.steps = SIM_STEPS_LONG;
+    sim->spec.train.steps =
+        sim->spec.evaluate.every > 0 ? 1 + EVALUATED_US / sim->compute_us : SIM_STEPS_LONG;
     sim->spec.elastic.shadow = false;
     if (!sim_chance(sim, STREAM_NOTICES, EXPOSED_PERCENT))
         return;
@@ -137,6 +141,19 @@ static void check_handed_over(struct sim *sim)
 
 /* ---- events ---- */
 
+static bool commits(const struct sim *sim)
+{
+    return sim->check->committed_ns + 2 * NS_PER_SECOND + sim_scale_beyond_ns(sim) > sim->now_ns;
+}
+
+static bool evaluates(const struct sim *sim)
+{
+    for (unsigned i = 0; i < sim->worker_count; i++)
+        if (sim->workers[i]->alive && session_is_evaluating(sim->workers[i]))
+            return true;
+    return false;
+}
+
 static void come_back(void *context)
 {
     struct sim *sim = context;
@@ -170,8 +187,7 @@ static void say(void *context)
               (double)notices->deadline_ns / 1e9);
     notices->settled =
         is_undisturbed(sim, sim->now_ns > SETTLED_NS ? sim->now_ns - SETTLED_NS : 0) &&
-        sim->check->committed_ns + 2 * NS_PER_SECOND + sim_scale_beyond_ns(sim) > sim->now_ns &&
-        sim_scale_start_max_ns(sim) == 0;
+        (commits(sim) || evaluates(sim)) && sim_scale_start_max_ns(sim) == 0;
     sim_node_disturb(&sim->nodes[notices->node]);
     snprintf(value, sizeof(value), "{\"deadline_unix_ns\":%" PRIu64 "}", notices->deadline_ns);
     if (sim->bug != BUG_UNHEARD_NOTICE)

@@ -176,7 +176,8 @@ static void report(const struct spot_trace *trace, const double *step_seconds,
     printf("firn: %" PRIu64 " steps committed, goodput %.2f %%; %" PRIu64
            " generations, %u began from memory, %u from disk\n",
            sim->check->committed_step, 100 * (double)sim->check->committed_step / outcome.possible,
-           sim->check->generation, sim->check->counts.memory_plans, sim->check->counts.disk_plans);
+           sim->check->newest.generation, sim->check->counts.memory_plans,
+           sim->check->counts.disk_plans);
     printf("stop all, restart from the last checkpoint: %.0f steps, goodput %.2f %%\n",
            outcome.restarted, 100 * outcome.restarted / outcome.possible);
 }

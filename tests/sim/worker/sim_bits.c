@@ -103,8 +103,8 @@ static bool can_be_hit(const struct sim_worker *worker, unsigned unit)
     return worker->alive && worker->engine && !worker->first_commit &&
            worker->phase == WORKER_RUNNING && worker->keeps[unit] &&
            worker->generation == worker->sim->check->committing_generation &&
-           worker->generation == worker->sim->check->generation && worker->state.units[unit].held &&
-           keepers_of(worker->plan, unit) > 1;
+           worker->generation == worker->sim->check->newest.generation &&
+           worker->state.units[unit].held && keepers_of(worker->plan, unit) > 1;
 }
 
 static struct sim_worker *choose(struct sim *sim, unsigned unit)

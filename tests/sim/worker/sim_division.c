@@ -113,9 +113,11 @@ void sim_division_keep(struct sim_worker *worker)
     find_spans(&division, replica, worker->share.kept.lanes);
 }
 
+/* In micro-batches, of a step or of the finished model's evaluation. */
 static bool computes(const struct sim_worker *worker)
 {
-    return worker->point == POINT_FORWARD && worker->busy_until_ns > worker->sim->now_ns;
+    return (worker->point == POINT_FORWARD || worker->point == POINT_EVALUATE) &&
+           worker->busy_until_ns > worker->sim->now_ns;
 }
 
 /* The time of one of the micro-batches that the worker computes now. */
@@ -139,7 +141,7 @@ uint64_t sim_division_longest_ns(const struct sim *sim)
 void sim_division_interrupt(struct sim_worker *worker)
 {
     const struct sim *sim = worker->sim;
-    if (!worker->alive || worker->point != POINT_FORWARD || worker->busy_until_ns <= sim->now_ns)
+    if (!worker->alive || !computes(worker))
         return;
     uint64_t each_ns = operation_ns(worker);
     uint64_t begun = (sim->now_ns - worker->share.from_ns + each_ns - 1) / each_ns;
@@ -234,13 +236,20 @@ static struct sim_worker *worker_of(const struct sim_worker *root, unsigned rank
     return sim_worker_at(root->sim, sim_node_index(root->sim, at->node), at->slot);
 }
 
-/* A rank says that it has the plan within the step, so it has the commit of the step before. */
+/* Return whether @other is in the step, or in the evaluation, that @root is in. */
+static bool is_in_the_same(const struct sim_worker *root, const struct sim_worker *other)
+{
+    return other->generation == root->generation && other->stay.plan &&
+           other->state.applied_step == root->state.applied_step &&
+           session_is_evaluating(other) == session_is_evaluating(root);
+}
+
+/* A rank says within the step that it has the plan, so it has the commit of the step before. */
 static bool all_have(const struct sim_worker *root, uint64_t generation)
 {
     for (unsigned rank = 0; rank < root->plan->layout.worker_count; rank++) {
         const struct sim_worker *other = worker_of(root, rank);
-        if (!other || other->generation != root->generation || other->announced != generation ||
-            other->state.applied_step != root->state.applied_step)
+        if (!other || other->announced != generation || !is_in_the_same(root, other))
             return false;
     }
     for (unsigned rank = 0; rank < root->plan->layout.worker_count; rank++) {
@@ -251,12 +260,15 @@ static bool all_have(const struct sim_worker *root, uint64_t generation)
     return true;
 }
 
-/* Return whether the worker computes its part of a step, or waits for others' parts. */
+/* Return whether the worker computes its part of a step, or of the finished model's evaluation, or
+ * waits for others' parts. */
 static bool is_in_step(const struct sim_worker *worker)
 {
+    bool computes_step = worker->point >= POINT_FORWARD && worker->point <= POINT_SHADOW;
+    bool evaluates = session_is_evaluating(worker) && worker->point != POINT_ASK &&
+                     worker->sim->bug != BUG_DEAF_EVALUATION;
     return worker->alive && worker->engine && worker->mesh &&
-           worker->mesh->state == SIM_MESH_OPEN && worker->point >= POINT_FORWARD &&
-           worker->point <= POINT_SHADOW;
+           worker->mesh->state == SIM_MESH_OPEN && (computes_step || evaluates);
 }
 
 /* Return whether rank 0 can break the links for the next generation. That bug shows where newcomers
@@ -286,6 +298,7 @@ static void decide(struct sim_worker *root)
     if (!may_decide(root) || !all_have(root, root->announced))
         return;
     const struct plan *next = root->pending.plan;
+    bool evaluates = session_is_evaluating(root);
     const struct early_switch step = {
         .passed_seconds = seconds(root->share.from_ns, sim->now_ns),
         .left_seconds = seconds(sim->now_ns, root->share.until_ns),
@@ -294,8 +307,9 @@ static void decide(struct sim_worker *root)
                               ? -INFINITY
                               : seconds(root->share.announced_ns, sim->now_ns),
         .donors_leave = root->first_commit && root->plan->layout.donor_count > 0,
-        .keeps_sums = true,
-        .near_end = is_near_end(root),
+        .keeps_sums = !evaluates,
+        .near_end = !evaluates && is_near_end(root),
+        .ends = evaluates,
     };
     if (next && next->generation == root->announced &&
         early_switch_begins(root->plan, next, &step)) {
@@ -355,12 +369,11 @@ bool sim_division_leaves(struct sim_worker *worker)
 {
     uint64_t early = worker->mesh ? worker->mesh->early : 0;
     bool blind = worker->sim->bug == BUG_BLIND_SWITCH && worker->announced > worker->generation &&
-                 worker->switch_generation != worker->announced; /* once: the links stay broken */
-    if (!worker->engine || (!blind && early <= worker->generation))
+                 worker->stay.announced != worker->announced; /* once: the links stay broken */
+    if (!worker->engine || !worker->stay.plan || worker->stay.action > STAY_EVALUATE ||
+        (!blind && early <= worker->generation))
         return false;
-    worker->switch_generation = blind ? worker->announced : early;
-    worker->deadline_ns = worker->sim->now_ns + TIMEOUTS_ANNOUNCED_PLAN * SIM_FAILURE_TIMEOUT;
-    worker_alarm(worker, worker->deadline_ns);
-    worker_go(worker, POINT_ANNOUNCED);
+    stay_left(&worker->stay, blind ? worker->announced : early);
+    session_await_plan(worker);
     return true;
 }

@@ -1,6 +1,6 @@
 /*
- * The step loop and the end of a stay: worker/session/session.c and
- * worker/session/final_checkpoint.c, point by point, around the real protocol/.
+ * The step loop and the last evaluation: worker/session/session.c and
+ * worker/session/last_evaluation.c, point by point, around the real protocol/.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,10 +12,10 @@
 #include "sim/fault/sim_stragglers.h"
 #include "sim/node/sim_node.h"
 #include "sim/node/sim_store.h"
+#include "sim/sim_scale.h"
 #include "sim/worker/sim_bits.h"
 #include "sim/worker/sim_worker.h"
 
-#define RETRY_NS       (2 * NS_PER_SECOND)
 #define RECORD_LOOK_NS (NS_PER_SECOND / 20)
 #define PROGRESS_NS    (NS_PER_SECOND / 4)
 
@@ -63,6 +63,8 @@ void session_begin(struct sim_worker *worker)
                               worker->state.applied_step);
     worker->rounds.all_step = UINT64_MAX;
     sim_straggler_watch(worker);
+    stay_begin(&worker->stay, worker->plan, worker->state.applied_step,
+               worker->sim->spec.train.steps, worker->sim->spec.evaluate.every > 0);
     worker_go(worker, POINT_STEP);
 }
 
@@ -108,6 +110,8 @@ static void compute(struct sim_worker *worker)
     sim_division_watch(worker);
 }
 
+static bool go_on(struct sim_worker *worker);
+
 static bool at_step(struct sim_worker *worker)
 {
     worker_messages(worker);
@@ -124,10 +128,8 @@ static bool at_step(struct sim_worker *worker)
         worker_alarm(worker, worker->sim->now_ns + RECORD_LOOK_NS);
         return false;
     }
-    if (worker->state.applied_step >= worker->sim->spec.train.steps) {
-        session_finish(worker, WORKER_FINISHED);
-        return true;
-    }
+    if (worker->stay.action != STAY_STEP)
+        return go_on(worker);
     worker->act_digest = 0;
     pending_plan_begin_step(&worker->pending);
     worker->share.step_began_ns = worker->sim->now_ns;
@@ -228,18 +230,25 @@ static bool at_backward(struct sim_worker *worker)
 }
 
 /* What this rank sends up, in a round of the step that it holds or of a step that is applied. */
-static void fill_up(const struct sim_worker *worker, bool closing, struct step_commit_up *up)
+static void fill_up(const struct sim_worker *worker, struct step_commit_up *up)
 {
     const struct checkpoint_progress *progress = &worker->snapshot.progress;
+    enum sim_round kind = worker->rounds.kind;
 
+    up->digests = worker->rounds.digests;
+    if (kind == SIM_ROUND_LAST_STEP || kind == SIM_ROUND_EVALUATION) {
+        step_record_init(&up->record, worker->state.applied_step + (kind == SIM_ROUND_EVALUATION),
+                         0, 0);
+        return;
+    }
     up->checkpoint_durable =
-        closing ? final_checkpoint_report(&worker->final, progress->durable, worker->recorded_step)
-                : progress->durable;
+        kind == SIM_ROUND_CHECKPOINT
+            ? final_checkpoint_report(&worker->final, progress->durable, worker->recorded_step)
+            : progress->durable;
     up->checkpoint_failed = progress->failed;
     if (checkpoint_progress_is_unable(progress))
         up->unable = (struct checkpoint_writers_unable){.count = 1, .ranks = {worker->rank}};
-    up->digests = worker->rounds.digests;
-    if (closing) {
+    if (kind == SIM_ROUND_CHECKPOINT) {
         step_record_init(&up->record, worker->state.applied_step, 0, 0);
         return;
     }
@@ -256,15 +265,16 @@ static void fill_up(const struct sim_worker *worker, bool closing, struct step_c
             up->record.unit_squares[unit] = step_record_unknown();
 }
 
-static void begin_round(struct sim_worker *worker, bool closing)
+void session_round(struct sim_worker *worker, enum sim_round kind)
 {
     const struct plan *plan = worker->plan;
     struct sim_rounds *rounds = &worker->rounds;
     AUTO_FREE struct step_commit_up *up = sim_allocate(1, sizeof(*up));
+    bool closing = kind != SIM_ROUND_STEP;
 
-    fill_up(worker, closing, up);
+    rounds->kind = kind;
+    fill_up(worker, up);
     worker->rounds.disputed = DISPUTE_NOTHING;
-    rounds->closing = closing;
     rounds->tree.part_tag = closing ? SIM_CLOSING : SIM_HOLD;
     rounds->tree.answer_tag = closing ? SIM_CLOSED : SIM_COMMIT;
     rounds->tree.step = up->record.step;
@@ -337,7 +347,7 @@ static bool at_shadow(struct sim_worker *worker)
     worker->state.holds = true;
     sim_check_hold(worker->sim, worker);
     sim_snapshot_poll(worker);
-    begin_round(worker, false);
+    session_round(worker, SIM_ROUND_STEP);
     return true;
 }
 
@@ -366,7 +376,7 @@ static int skip_child(struct sim_worker *worker)
     const struct plan_layout *layout = &worker->plan->layout;
     unsigned stage = rounds->tree.round.peer % layout->stage_count;
     unsigned unit = layout->stage_first_unit[stage];
-    if (rounds->closing || rounds->tree.round.action != TREE_RECEIVE_PART ||
+    if (rounds->kind != SIM_ROUND_STEP || rounds->tree.round.action != TREE_RECEIVE_PART ||
         stage + 1 >= layout->stage_count ||
         !step_record_is_known(commit->sum.up.record.unit_squares[unit]))
         return 0;
@@ -388,7 +398,7 @@ static bool round_stops(struct sim_worker *worker, int status)
     return worker->alive;
 }
 
-static void hear_of_checkpoint(struct sim_worker *worker)
+void session_hear_of_checkpoint(struct sim_worker *worker)
 {
     const struct step_commit_down *down = &worker->rounds.commit->down;
     checkpoint_writers_hear(&worker->snapshot.writers, down->checkpoint_failed, &down->unable,
@@ -400,7 +410,7 @@ static void hear_of_checkpoint(struct sim_worker *worker)
 static bool at_gather(struct sim_worker *worker)
 {
     int status = 0;
-    if (worker->sim->bug == BUG_APPLY_WITHOUT_COMMIT && !worker->rounds.closing)
+    if (worker->sim->bug == BUG_APPLY_WITHOUT_COMMIT && worker->rounds.kind == SIM_ROUND_STEP)
         apply_early(worker);
     while (!status && worker->rounds.tree.round.action == TREE_RECEIVE_PART) {
         if (worker->sim->bug == BUG_COMMIT_WITHOUT_HOLDS)
@@ -421,11 +431,16 @@ static int decide_commit(struct sim_worker *worker)
 {
     struct step_commit *commit = worker->rounds.commit;
     struct sim_record record;
-    if (!worker->rounds.closing)
+    bool is_step = worker->rounds.kind == SIM_ROUND_STEP;
+    if (is_step)
         step_commit_switch(commit, worker->plan, worker->pending.plan);
     int status = tree_round_decide(&worker->rounds.tree.round);
-    if (status || worker->rounds.closing || commit->down.dispute)
+    if (status || commit->down.dispute)
         return status;
+    if (worker->rounds.kind == SIM_ROUND_LAST_STEP)
+        sim_check_confirmed(worker->sim, worker->plan);
+    if (!is_step)
+        return 0;
     if (worker->sim->bug == BUG_CHECKPOINT_NOT_DURABLE)
         commit->down.checkpoint_durable = worker->snapshot.progress.durable;
     sim_record_from(&commit->down.record, &record);
@@ -477,7 +492,7 @@ static bool at_ask(struct sim_worker *worker)
     bool decides = rounds->tree.round.action == TREE_DECIDE;
     if (worker->mesh->state == SIM_MESH_FAILED)
         return round_stops(worker, -ECONNRESET);
-    if (decides && !rounds->closing && worker->rounds.disputed == DISPUTE_NOTHING &&
+    if (decides && rounds->kind == SIM_ROUND_STEP && worker->rounds.disputed == DISPUTE_NOTHING &&
         worker->held_generation >= worker->generation)
         return false;
     int status = decides ? decide_commit(worker) : 0;
@@ -490,7 +505,7 @@ static bool at_ask(struct sim_worker *worker)
         dispute_settle(worker);
         return true;
     }
-    if (rounds->closing)
+    if (rounds->kind != SIM_ROUND_STEP)
         return after_closing(worker);
     if (next_step(worker) == worker->sim->faults->nan_step)
         return refuse_step(worker);
@@ -542,7 +557,7 @@ static void tell_progress(struct sim_worker *worker)
 static void look_after_checkpoint(struct sim_worker *worker)
 {
     const struct step_commit_down *down = &worker->rounds.commit->down;
-    hear_of_checkpoint(worker);
+    session_hear_of_checkpoint(worker);
     sim_snapshot_abandon(worker, down->checkpoint_failed);
     if (worker->rank == 0 || plan_keeps_copies(worker->plan))
         sim_snapshot_commit(worker, down->checkpoint_durable);
@@ -570,22 +585,87 @@ static bool at_apply(struct sim_worker *worker)
     session_apply(worker, &record);
     tell_progress(worker);
     look_after_checkpoint(worker);
-    bool more = worker->state.applied_step < worker->sim->spec.train.steps;
-    worker->switch_generation = worker->rounds.commit->down.switch_generation;
-    if (worker->switch_generation != 0 && more) {
-        worker->deadline_ns = worker->sim->now_ns + TIMEOUTS_ANNOUNCED_PLAN * SIM_FAILURE_TIMEOUT;
-        worker_alarm(worker, worker->deadline_ns);
-        worker_go(worker, POINT_ANNOUNCED);
-    } else {
-        worker_go(worker, POINT_STEP);
-    }
+    stay_stepped(&worker->stay, worker->rounds.commit->down.switch_generation);
+    worker_go(worker, POINT_STEP);
     return true;
+}
+
+/* ---- the end of the stay ---- */
+
+/* The finished model, once all ranks have compared their state. */
+static void evaluate(struct sim_worker *worker)
+{
+    struct sim *sim = worker->sim;
+    sim_check_gives_away(worker);
+    settle_in(worker);
+    worker->share.from_ns = sim->now_ns;
+    worker->busy_until_ns = worker->share.until_ns = sim->now_ns + sim_scale_evaluation_ns(sim);
+    worker_go(worker, POINT_EVALUATE);
+    if (worker->rank == 0)
+        sim_trace(sim, "  generation %llu evaluates the finished model",
+                  (unsigned long long)worker->generation);
+    sim_division_watch(worker);
+}
+
+bool session_is_evaluating(const struct sim_worker *worker)
+{
+    bool waits = worker->point == POINT_GATHER || worker->point == POINT_ASK;
+    return worker->point == POINT_EVALUATE ||
+           (waits && worker->rounds.kind == SIM_ROUND_EVALUATION);
+}
+
+static bool at_evaluate(struct sim_worker *worker)
+{
+    if (worker->mesh->state == SIM_MESH_FAILED) {
+        worker_broken(worker, -ECONNRESET);
+        return worker->alive;
+    }
+    session_round(worker, SIM_ROUND_EVALUATION);
+    return true;
+}
+
+void session_await_plan(struct sim_worker *worker)
+{
+    worker->deadline_ns = worker->sim->now_ns + TIMEOUTS_ANNOUNCED_PLAN * SIM_FAILURE_TIMEOUT;
+    worker_alarm(worker, worker->deadline_ns);
+    worker_go(worker, POINT_ANNOUNCED);
+}
+
+/* Carry out what comes next in the stay, other than a step. */
+static bool go_on(struct sim_worker *worker)
+{
+    switch (worker->stay.action) {
+    case STAY_EVALUATE:
+        pending_plan_begin_step(&worker->pending);
+        worker->share.step_began_ns = worker->sim->now_ns;
+        dispute_compare(worker, true);
+        session_round(worker, SIM_ROUND_LAST_STEP);
+        break;
+    case STAY_AWAIT_PLAN:
+        session_await_plan(worker);
+        break;
+    case STAY_SWITCH:
+        worker_switch(worker);
+        break;
+    case STAY_FINISH_EARLY:
+        worker_finish_early(worker);
+        break;
+    case STAY_LEAVE:
+        worker_leave(worker);
+        break;
+    case STAY_BREAK:
+        worker_broken(worker, -ETIMEDOUT);
+        break;
+    default:
+        session_finish(worker);
+    }
+    return worker->alive;
 }
 
 /* The commit announced the next generation: its plan is here, or in flight. */
 static bool at_announced(struct sim_worker *worker)
 {
-    pending_plan_await(&worker->pending, worker->switch_generation);
+    pending_plan_await(&worker->pending, worker->stay.announced);
     worker_messages(worker);
     if (worker->stopping) {
         worker_exit(worker, 0);
@@ -594,140 +674,23 @@ static bool at_announced(struct sim_worker *worker)
     bool is_here = pending_plan_is_here(&worker->pending);
     if (!is_here && worker->sim->now_ns < worker->deadline_ns)
         return false;
-    if (!is_here)
-        worker_broken(worker, -ETIMEDOUT);
-    else if (worker->pending.plan->layout.worker_count > 0)
-        worker_switch(worker);
-    else if (worker->mesh->early > worker->generation)
-        worker_finish_early(worker);
-    else
-        session_finish(worker, WORKER_LEFT);
-    return worker->alive;
-}
-
-/* ---- the end (worker/session/final_checkpoint.c) ---- */
-
-void session_finish(struct sim_worker *worker, enum worker_phase leaves_as)
-{
-    if (checkpoint_progress_is_abandoned(&worker->snapshot.progress))
-        sim_snapshot_reset(worker);
-    checkpoint_writers_begin(&worker->snapshot.writers, worker->plan, worker->state.applied_step);
-    worker->leaves_as = leaves_as;
-    final_checkpoint_begin(&worker->final, worker->state.applied_step, worker->rank == 0);
-    worker_go(worker, POINT_SHARE);
-}
-
-/* Wait for a commit that is in flight here. */
-static bool settle_before(struct sim_worker *worker)
-{
-    struct sim_snapshot *snapshot = &worker->snapshot;
-    const struct checkpoint_progress *progress = &snapshot->progress;
-    uint64_t step = worker->state.applied_step;
-    if (progress->begun.step != step)
-        sim_snapshot_end_copies(worker); /* there is no later step to wait for them in */
-    sim_snapshot_take_result(worker);
-    if (progress->commits) {
-        worker_alarm(worker, MAX(snapshot->commit_done_ns, worker->sim->now_ns + RECORD_LOOK_NS));
-        return false;
-    }
-    dispute_compare(worker, true);
-    final_checkpoint_settled(&worker->final,
-                             progress->committed == step &&
-                                 progress->committed_generation == worker->generation);
-    begin_round(worker, true);
-    return true;
-}
-
-/* Wait for this rank's share, durable or failed; then for all ranks' reports on the checkpoint. */
-static bool at_share(struct sim_worker *worker)
-{
-    struct sim_snapshot *snapshot = &worker->snapshot;
-    uint64_t step = worker->state.applied_step;
-    if (worker->stopping) {
-        worker_exit(worker, 0);
-        return false;
-    }
-    if (worker->final.action == FINAL_CHECKPOINT_SETTLE)
-        return settle_before(worker);
-    sim_snapshot_poll(worker);
-    if (snapshot->progress.durable != step) {
-        if (!snapshot->progress.writes && snapshot->progress.failed != step)
-            sim_snapshot_begin(worker);
-        if (snapshot->progress.writes) {
-            worker_alarm(worker, snapshot->done_ns);
-            return false;
-        }
-    }
-    dispute_compare(worker, true); /* a bit may have changed since settle_before() */
-    final_checkpoint_written(&worker->final);
-    begin_round(worker, true);
-    return true;
+    stay_has_plan(&worker->stay, is_here ? worker->pending.plan : NULL);
+    return go_on(worker);
 }
 
 static bool after_closing(struct sim_worker *worker)
 {
-    struct final_checkpoint *final = &worker->final;
-    hear_of_checkpoint(worker);
-    if (final->round == FINAL_CHECKPOINT_BEFORE) /* a refusal of another generation's checkpoint */
-        worker->refused_step = 0;
-    final_checkpoint_hear(final, &worker->rounds.commit->down);
-    switch (final->action) {
-    case FINAL_CHECKPOINT_WRITE:
-        worker_go(worker, POINT_SHARE);
+    switch (worker->rounds.kind) {
+    case SIM_ROUND_LAST_STEP:
+        evaluate(worker);
         return true;
-    case FINAL_CHECKPOINT_COMMIT:
-        worker_go(worker, POINT_RECORD);
-        worker->look_ns = worker->sim->now_ns + RECORD_LOOK_NS;
-        return true;
-    case FINAL_CHECKPOINT_GIVE_UP:
-        sim_snapshot_abandon(worker, final->step);
-        final_checkpoint_given_up(final);
-        begin_round(worker, true);
-        return true;
-    case FINAL_CHECKPOINT_RETRY:
-        sim_snapshot_reset(worker);
-        session_finish(worker, worker->leaves_as);
-        worker->busy_until_ns = worker->sim->now_ns + RETRY_NS;
+    case SIM_ROUND_EVALUATION:
+        stay_evaluated(&worker->stay);
+        worker_go(worker, POINT_STEP);
         return true;
     default:
-        worker_report(worker, worker->leaves_as);
-        worker_exit(worker, 0);
-        return false;
+        return session_after_checkpoint_round(worker);
     }
-}
-
-static bool looked(struct sim_worker *worker)
-{
-    final_checkpoint_looked(&worker->final);
-    begin_round(worker, true);
-    return true;
-}
-
-/* From durable shares to a record in the store: rank 0 makes the record, the other ranks make
- * their copies, and all ranks report in each round whether the checkpoint can be completed. */
-static bool at_record(struct sim_worker *worker)
-{
-    uint64_t step = worker->state.applied_step;
-    if (worker->rank != 0) {
-        if (plan_keeps_copies(worker->plan))
-            sim_snapshot_commit(worker, step);
-        sim_snapshot_poll(worker);
-        return looked(worker);
-    }
-    sim_snapshot_commit(worker, step);
-    sim_snapshot_all_told(worker, step);
-    sim_snapshot_take_result(worker);
-    worker_messages(worker);
-    if (worker->stopping || worker->mesh->state == SIM_MESH_FAILED ||
-        worker->refused_step == step) {
-        worker_broken(worker, -ECONNRESET);
-        return worker->alive;
-    }
-    if (worker->recorded_step >= step || worker->snapshot.progress.failed == step ||
-        worker->sim->now_ns >= worker->look_ns)
-        return looked(worker);
-    worker_alarm(worker, worker->look_ns);
-    return false;
 }
 
 bool session_step(struct sim_worker *worker)
@@ -743,9 +706,10 @@ bool session_step(struct sim_worker *worker)
         [POINT_GATHER] = at_gather,
         [POINT_ASK] = at_ask,
         [POINT_APPLY] = at_apply,
+        [POINT_EVALUATE] = at_evaluate,
         [POINT_ANNOUNCED] = at_announced,
-        [POINT_SHARE] = at_share,
-        [POINT_RECORD] = at_record,
+        [POINT_SHARE] = session_at_share,
+        [POINT_RECORD] = session_at_record,
         [POINT_CLAIMS] = dispute_at_claims,
         [POINT_VERDICT] = dispute_at_verdict,
         [POINT_OUT] = dispute_at_out,

@@ -344,6 +344,12 @@ static void open_links(struct sim_worker *worker)
     worker_go(worker, POINT_LINKS);
 }
 
+void worker_leave(struct sim_worker *worker)
+{
+    worker_report(worker, WORKER_LEFT);
+    worker_exit(worker, 0);
+}
+
 /* The plan goes on from the state here, but without this worker: the worker steps aside. */
 static void leave_out(struct sim_worker *worker)
 {
@@ -355,18 +361,12 @@ static void leave_out(struct sim_worker *worker)
         worker->cause = CAUSE_NONE;
         return;
     }
-    worker_report(worker, WORKER_LEFT);
-    worker_exit(worker, 0);
+    worker_leave(worker);
 }
 
 /* worker/session/session.c's finish_early() */
 void worker_finish_early(struct sim_worker *worker)
 {
-    if (!final_checkpoint_is_needed(worker->plan, worker->state.applied_step)) {
-        worker_report(worker, WORKER_LEFT);
-        worker_exit(worker, 0);
-        return;
-    }
     close_generation(worker);
     sim_division_forget(worker);
     sim_mesh_open(worker, worker->pending.plan, false)->ends = true;
@@ -393,6 +393,7 @@ void worker_switch(struct sim_worker *worker)
     plan_free(worker->plan);
     const struct plan *plan = worker->plan = pending_plan_take(&worker->pending);
     worker->generation = plan->generation;
+    worker->stay = (struct stay){0};
     int rank =
         plan_layout_find(&plan->layout, sim_node_name(worker->sim, worker->node), worker->slot);
     worker->rounds.disputed = DISPUTE_NOTHING;
@@ -501,7 +502,7 @@ static bool at_links(struct sim_worker *worker)
     }
     if (mesh->ends) {
         worker->engine = true;
-        session_finish(worker, WORKER_LEFT);
+        session_finish(worker);
         return worker->alive;
     }
     worker->next_move = 0;
@@ -586,8 +587,7 @@ static bool at_donor(struct sim_worker *worker)
         worker_broken(worker, -ECONNRESET);
         return worker->alive;
     }
-    worker_report(worker, WORKER_LEFT);
-    worker_exit(worker, 0);
+    worker_leave(worker);
     return false;
 }
 

@@ -14,6 +14,7 @@
 #include "protocol/division_round.h"
 #include "protocol/final_checkpoint.h"
 #include "protocol/pending_plan.h"
+#include "protocol/stay.h"
 #include "protocol/step_commit.h"
 #include "sim/fault/sim_disk.h"
 #include "sim/worker/sim_mesh.h"
@@ -35,10 +36,11 @@ enum sim_point {
     POINT_FORWARD,
     POINT_BACKWARD,
     POINT_REDUCE,
-    POINT_SHADOW, /* the gradients of the stages that the worker shadows */
-    POINT_GATHER, /* waits for HOLD of the children */
-    POINT_ASK,    /* waits for the parent */
-    POINT_APPLY,  /* between COMMIT and APPLIED */
+    POINT_SHADOW,   /* the gradients of the stages that the worker shadows */
+    POINT_GATHER,   /* waits for HOLD of the children */
+    POINT_ASK,      /* waits for the parent */
+    POINT_APPLY,    /* between COMMIT and APPLIED */
+    POINT_EVALUATE, /* the finished model */
     POINT_ANNOUNCED,
     POINT_SHARE, /* of the last checkpoint */
     POINT_RECORD,
@@ -90,11 +92,19 @@ struct sim_share {
     bool looks;                           /* an event is due after its next micro-batch */
 };
 
+/* What a commit round is for. */
+enum sim_round {
+    SIM_ROUND_STEP,
+    SIM_ROUND_LAST_STEP,  /* all units are compared before the finished model is evaluated */
+    SIM_ROUND_EVALUATION, /* its result */
+    SIM_ROUND_CHECKPOINT, /* of the last one (protocol/final_checkpoint.h) */
+};
+
 /* The content of the rounds along the tree of ranks (sim_tree.h). */
 struct sim_rounds {
     struct sim_tree tree; /* the one under way */
     struct step_commit *commit;
-    bool closing;                /* of the commit: a round after the last step */
+    enum sim_round kind;         /* of the commit */
     struct unit_digests digests; /* of the last comparison */
     uint64_t all_step;           /* boundary at which it was of all units; UINT64_MAX: none */
     enum dispute_about disputed; /* in the last round, as far as the worker knows */
@@ -159,9 +169,8 @@ struct sim_worker {
     unsigned next_move, next_replica, next_shadow;
     struct final_checkpoint final;
     uint64_t look_ns; /* rank 0: until when it waits for the record before the next round */
-    enum worker_phase leaves_as;
+    struct stay stay; /* plan NULL: it has not begun in this generation */
     struct sim_rounds rounds;
-    uint64_t switch_generation; /* announced: it follows this boundary; 0: none */
     struct sim_snapshot snapshot;
     uint64_t progress_ns;
     struct straggler *straggler; /* rank 0, if the job evicts stragglers */
@@ -195,8 +204,9 @@ void worker_exit(struct sim_worker *worker, int exit_code);
 /** worker_broken() - End the worker's part in the generation because of @status */
 void worker_broken(struct sim_worker *worker, int status);
 void worker_say(struct sim_worker *worker, const struct control_message *message);
-/** worker_finish_early() - End the generation within a step, for the pending plan, which is empty
- */
+/** worker_leave() - Leave the job: nothing is to be done any more */
+void worker_leave(struct sim_worker *worker);
+/** worker_finish_early() - Open the links again, to write the state before a step that was left */
 void worker_finish_early(struct sim_worker *worker);
 /** worker_switch() - Put the pending plan into force */
 void worker_switch(struct sim_worker *worker);
@@ -208,9 +218,25 @@ bool session_step(struct sim_worker *worker);
 bool session_take(struct sim_worker *worker, unsigned from, enum sim_tag tag, uint64_t step,
                   struct sim_payload *ret_payload, bool *ret_broken);
 void session_begin(struct sim_worker *worker);
-void session_finish(struct sim_worker *worker, enum worker_phase leaves_as);
+/** session_round() - Begin a commit round of @kind, with what this rank sends up */
+void session_round(struct sim_worker *worker, enum sim_round kind);
+/** session_hear_of_checkpoint() - The commit round told which checkpoint is durable or has failed
+ */
+void session_hear_of_checkpoint(struct sim_worker *worker);
+/** session_await_plan() - Wait for the plan that the stay has announced */
+void session_await_plan(struct sim_worker *worker);
+void session_finish(struct sim_worker *worker);
+/** session_is_evaluating() - Return whether the worker evaluates the finished model, or waits for
+ * the result of the others */
+bool session_is_evaluating(const struct sim_worker *worker);
 /** session_apply() - Apply the optimizer step, if the record fits the worker's state */
 void session_apply(struct sim_worker *worker, const struct sim_record *record);
+
+/* sim_last_checkpoint.c */
+bool session_at_share(struct sim_worker *worker);
+bool session_at_record(struct sim_worker *worker);
+/** session_after_checkpoint_round() - Go on with the last checkpoint after a round of all ranks */
+bool session_after_checkpoint_round(struct sim_worker *worker);
 
 /* sim_division.c: worker/step/kept_step.c, worker/session/step_agreement.c, step_watch.c */
 
