@@ -489,6 +489,18 @@ double cluster_job_word_age(const struct cluster_job *job, uint64_t now_unix_ns)
     return then_ns && trains(job) && seconds > usual ? seconds : 0;
 }
 
+double cluster_job_switch_seconds(const struct cluster_job *job)
+{
+    const struct progress_record *progress = &job->progress;
+    const struct plan *plan = job->plan;
+
+    if (!plan)
+        return 0;
+    bool is_new = plan->change.planned && job->has_progress &&
+                  progress->generation == plan->generation && progress->pause_seconds > 0;
+    return is_new ? progress->pause_seconds : plan->change.switch_seconds;
+}
+
 const struct checkpoint_record *cluster_sound_checkpoint(const struct cluster_job *job)
 {
     for (size_t i = 0; i < job->checkpoint_count; i++) /* newest first */

@@ -75,6 +75,9 @@ bool cluster_job_over(const struct cluster_job *job);
 /** cluster_job_word_age() - seconds since the newest word of a job that trains; 0: it is as new as
  * it should be. An old one says that etcd, or the way there, takes no newer ones. */
 double cluster_job_word_age(const struct cluster_job *job, uint64_t now_unix_ns);
+/** cluster_job_switch_seconds() - the pause of the job's newest planned switch of layouts, as it
+ * was measured; 0: none has been made yet */
+double cluster_job_switch_seconds(const struct cluster_job *job);
 /** cluster_job_check_open() - refuse changes of a job that is over: -EALREADY, and @error says how
  * to continue from its checkpoints */
 int cluster_job_check_open(const struct cluster_job *job, struct error *error) CHECK_RESULT;

@@ -19,6 +19,7 @@
 #include "ctl/view/output.h"
 #include "ctl/view/terminal.h"
 #include "ctl/view/text_table.h"
+#include "elastic/plan/early_switch.h"
 #include "elastic/planner/planner.h"
 #include "elastic/planner/shadow_stages.h"
 
@@ -36,6 +37,7 @@ struct dry_run {
     struct plan *plan;
     struct planner_choice choices[PLANNER_CHOICES_MAX];
     unsigned choice_count;
+    double switch_seconds; /* of the cluster's job of that name, as measured; 0: not known */
 };
 
 static void dry_run_done(struct dry_run *run)
@@ -76,6 +78,16 @@ static int imagine_slots(const struct arguments *arguments, struct dry_run *run,
     return 0;
 }
 
+/* A change of layout pauses the job for a moment: how long that was last time, if the job runs. */
+static void find_switch(const struct cluster *cluster, struct dry_run *run)
+{
+    struct error none = {0};
+    const struct cluster_job *job = cluster_find_job(cluster, run->spec->name, &none);
+
+    if (job)
+        run->switch_seconds = cluster_job_switch_seconds(job);
+}
+
 static int ask_slots(const struct arguments *arguments, struct dry_run *run, struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
@@ -93,6 +105,7 @@ static int ask_slots(const struct arguments *arguments, struct dry_run *run, str
     if (!run->slot_count)
         return error_set(error, -ENODEV,
                          "no node with a slot in service is registered; --slots plans without");
+    find_switch(&cluster, run);
     return 0;
 }
 
@@ -141,6 +154,11 @@ static int tell_json(const struct dry_run *run, struct error *error)
                             json_pack("{s:I, s:I, s:f}", "tokens", (json_int_t)data.token_count,
                                       "samples", (json_int_t)data.sample_count, "passes",
                                       data.passes))) {
+        json_decref(tree);
+        tree = NULL;
+    }
+    if (tree && run->switch_seconds > 0 &&
+        json_object_set_new(tree, "switch_seconds", json_real(run->switch_seconds))) {
         json_decref(tree);
         tree = NULL;
     }
@@ -233,6 +251,19 @@ static void warn_of_memory(const struct dry_run *run)
            run->slot_count);
 }
 
+static void tell_switch(const struct dry_run *run)
+{
+    char pause[FORMAT_SIZE], gain[FORMAT_SIZE];
+
+    if (run->switch_seconds <= 0)
+        return;
+    printf(
+        "\nThe last planned switch of layouts paused job %s for %s. A switch waits for the end of a "
+        "step, unless beginning within it saves more than %s.\n",
+        run->spec->name, format_duration(run->switch_seconds, pause),
+        format_duration(early_switch_gain_seconds(run->switch_seconds), gain));
+}
+
 static int tell_timeline(const struct dry_run *run)
 {
     CLEANUP(bytes_done) struct bytes text = {0};
@@ -268,6 +299,7 @@ static int tell_text(const struct dry_run *run, struct error *error)
     if (bare)
         printf("%u %s no shadow: no worker of another node has room for the copy\n", bare,
                bare == 1 ? "stage has" : "stages have");
+    tell_switch(run);
     tell_data(run->spec);
     warn_of_memory(run);
     printf("\n%s.\n",

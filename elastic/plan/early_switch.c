@@ -2,6 +2,14 @@
 
 #include "base/compiler.h"
 
+/* Below this gain a change waits: a switch costs links, an engine and a wait for the slowest. */
+#define GAIN_LEAST_SECONDS 0.5
+
+double early_switch_gain_seconds(double pause_seconds)
+{
+    return MAX(GAIN_LEAST_SECONDS, 2 * pause_seconds);
+}
+
 static bool same_stages(const struct plan_layout *layout, const struct plan_layout *next)
 {
     if (layout->stage_count != next->stage_count)
@@ -61,8 +69,7 @@ static bool pays(const struct plan_layout *layout, const struct plan_layout *nex
     double under_next =
         relative_time(layout, next) * (step->left_seconds + (1 - kept) * step->passed_seconds);
 
-    return step->left_seconds - under_next >
-           MAX(EARLY_SWITCH_GAIN_SECONDS, 2 * step->pause_seconds);
+    return step->left_seconds - under_next > early_switch_gain_seconds(step->pause_seconds);
 }
 
 static bool comes_too_late(const struct plan_change *change, uint64_t limit_ns,

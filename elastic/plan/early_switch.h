@@ -20,9 +20,6 @@
 
 #include "elastic/plan/plan.h"
 
-/* Below this gain a change waits: a switch costs links, an engine and a wait for the slowest. */
-#define EARLY_SWITCH_GAIN_SECONDS 0.5
-
 /* The step in progress, as rank 0 sees it. */
 struct early_switch {
     double passed_seconds, left_seconds; /* under the plan in force */
@@ -34,6 +31,10 @@ struct early_switch {
                           leave for good */
     bool donors_leave; /* workers without a part in this generation wait for its first commit */
 };
+
+/** early_switch_gain_seconds() - return what a change must save at the least to begin within a step
+ * @pause_seconds: the duration of a switch; 0: not known */
+double early_switch_gain_seconds(double pause_seconds);
 
 /** early_switch_kept() - return the fraction of the step's lanes whose sums @next keeps, 0 to 1 */
 double early_switch_kept(const struct plan_layout *layout, const struct plan_layout *next);

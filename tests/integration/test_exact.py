@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """The promise: one job has one result, however its layout changes and whatever is stopped."""
+import json
 import unittest
 
 from lib.cluster import PIPELINE, Cluster, kill
 from lib.job import Job, JobTest
+from test_checkpoints import firnctl
 
 
 RUNNING = 'firn_job_state{{job="{}",state="running"}} 1'
@@ -40,7 +42,18 @@ class Exact(JobTest):
             job.wait_step(job.step() + 20)
             job.ask(devices=6)
             job.wait_running(6)
+            self.assert_plan_tells_of_the_switch(job)
             self.end(job)
+
+    def assert_plan_tells_of_the_switch(self, job):
+        path = job.cluster.folder + "/job.yaml"
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(job.spec, file)
+        job.cluster.wait("the pause is known", lambda: job.key("progress").get("generation") == job.plan()["generation"])
+        code, text = firnctl(job.cluster, "plan", path)
+        self.assertEqual((code, "The last planned switch of layouts paused job job for " in text), (0, True), text)
+        code, text = firnctl(job.cluster, "plan", path, "--json")
+        self.assertEqual((code, 0 < json.loads(text)["switch_seconds"] < 60), (0, True), text)
 
     def test_stops_entirely_and_resumes_on_another_layout(self):
         with Cluster(self.id(), flags=PIPELINE) as cluster:

@@ -334,6 +334,24 @@ static void test_an_answer_that_is_not_understood_names_the_node(void **state)
     worker_list_done(&list);
 }
 
+/* That of the generation in force, where it began with a switch; else the one before it. */
+static void test_duration_of_the_last_switch(void **state)
+{
+    struct plan plan = {.generation = 4, .change = {.planned = true, .switch_seconds = 0.25}};
+    struct cluster_job job = {.progress = {.generation = 4, .pause_seconds = 0.5}};
+    (void)state;
+    assert_true(cluster_job_switch_seconds(&job) == 0);
+    job.plan = &plan;
+    assert_true(cluster_job_switch_seconds(&job) == 0.25); /* no progress */
+    job.has_progress = true;
+    assert_true(cluster_job_switch_seconds(&job) == 0.5);
+    plan.generation = 5;
+    assert_true(cluster_job_switch_seconds(&job) == 0.25);
+    plan.generation = 4;
+    plan.change.planned = false; /* after a failure */
+    assert_true(cluster_job_switch_seconds(&job) == 0.25);
+}
+
 /* A generation trains while the next one is prepared; after a pause none does. */
 static void test_age_of_the_newest_word(void **state)
 {
@@ -362,6 +380,7 @@ int main(void)
         cmocka_unit_test_teardown(test_what_was_reached_before_a_fall_back_is_not_shown, teardown),
         cmocka_unit_test_teardown(test_checkpoints_are_newest_first, teardown),
         cmocka_unit_test(test_age_of_the_newest_word),
+        cmocka_unit_test(test_duration_of_the_last_switch),
         cmocka_unit_test_teardown(test_damaged_keys_hide_nothing_else, teardown),
         cmocka_unit_test_teardown(test_names_that_are_not_there_have_a_hint, teardown),
         cmocka_unit_test_teardown(test_a_job_that_is_over_says_how_another_goes_on, teardown),
