@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -265,6 +266,46 @@ static void test_kept_outputs_change_no_bit(void **state)
     unlink(data);
 }
 
+/* Any loss that is not the best one thaws. */
+static char *run_thawing(const char *device, unsigned stages, unsigned replicas,
+                         char ret_digest[33])
+{
+    struct job_spec spec = small_job(JOB_PRECISION_BF16, 16);
+    struct crew crew;
+
+    spec.model.tied = false;
+    spec.elastic.freeze.every = 1;
+    spec.elastic.freeze.thaw = 1e-9;
+    spec.evaluate.every = 1;
+    spec.train.optimizer.lr = 0.1;
+    crew_init(&crew, &spec);
+    crew.device = device;
+    for (unsigned slot = 0; slot < stages * replicas; slot++)
+        crew_spawn(&crew, slot);
+    struct plan *plan = crew_plan(&crew, stages, replicas);
+    crew_send(&crew, plan, CONTROL_SWITCH);
+    char *exact = finish(&crew, ret_digest);
+    plan_free(plan);
+    crew_done(&crew);
+    return exact;
+}
+
+static void test_layers_that_thaw(void **state)
+{
+    char digest[33], other_digest[33];
+    unsigned frozen, thawed;
+    AUTO_FREE char *alone = run_thawing(gpu(), 1, 1, digest);
+
+    (void)state;
+    for (unsigned stages = 1; stages <= 2; stages++) {
+        AUTO_FREE char *other = run_thawing(gpu(), stages, 2, other_digest);
+        crew_expect_same(alone, other, digest, other_digest);
+    }
+    crew_count_turns(alone, &frozen, &thawed);
+    if (!thawed)
+        fail_msg("nothing thaws:\n%s", alone);
+}
+
 static bool first_refuses(const struct crew *crew, void *context)
 {
     (void)context;
@@ -298,6 +339,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_f32_on_every_layout),
         cmocka_unit_test(test_bf16_through_a_death),
+        cmocka_unit_test(test_layers_that_thaw),
         cmocka_unit_test(test_kept_outputs_change_no_bit),
         cmocka_unit_test(test_what_does_not_fit_is_refused_with_the_numbers),
     };

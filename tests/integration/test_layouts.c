@@ -158,24 +158,6 @@ static void test_so_does_a_job_from_a_folder(void **state)
     crew_done(&crew);
 }
 
-/* Count the steps after which fewer layers, or more, are frozen than after the one before. */
-static void count_turns(const char *exact, unsigned *ret_frozen, unsigned *ret_thawed)
-{
-    unsigned long before = 0, now;
-    int words;
-
-    *ret_frozen = *ret_thawed = 0;
-    for (const char *line = exact; *line; line = strchr(line, '\n') + 1) {
-        words = 0; /* the step and two numbers as bits come first */
-        assert_int_equal(sscanf(line, "%*s %*s %*s %n", &words), 0);
-        assert_true(words > 0);
-        now = strtoul(line + words, NULL, 10);
-        *ret_frozen += now > before;
-        *ret_thawed += now < before;
-        before = now;
-    }
-}
-
 /* Any loss that is not the best one thaws: here the learning rate is too high for it to fall. */
 static void freeze_and_thaw(const char *family)
 {
@@ -189,7 +171,7 @@ static void freeze_and_thaw(const char *family)
     spec.evaluate.every = 1;
     spec.train.optimizer.lr = 0.05;
     AUTO_FREE char *exact = expect_same(&spec, layouts, ARRAY_COUNT(layouts));
-    count_turns(exact, &frozen, &thawed);
+    crew_count_turns(exact, &frozen, &thawed);
     if (frozen < 2 || thawed < 1)
         fail_msg("%u times frozen and %u times thawed:\n%s", frozen, thawed, exact);
 }

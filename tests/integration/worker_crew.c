@@ -421,6 +421,23 @@ void crew_digest(const struct crew *crew, uint64_t step, char ret_text[33])
     manifest_done(&manifest);
 }
 
+void crew_count_turns(const char *exact, unsigned *ret_frozen, unsigned *ret_thawed)
+{
+    unsigned long before = 0, now;
+    int words;
+
+    *ret_frozen = *ret_thawed = 0;
+    for (const char *line = exact; *line; line = strchr(line, '\n') + 1) {
+        words = 0; /* the step and two numbers as bits come first */
+        assert_int_equal(sscanf(line, "%*s %*s %*s %n", &words), 0);
+        assert_true(words > 0);
+        now = strtoul(line + words, NULL, 10);
+        *ret_frozen += now > before;
+        *ret_thawed += now < before;
+        before = now;
+    }
+}
+
 void crew_expect_same(const char *alone, const char *exact, const char *digest_alone,
                       const char *digest)
 {

@@ -75,6 +75,9 @@ void crew_kill(struct crew *crew, unsigned slot, int signal);
 char *crew_exact(const struct crew *crew, unsigned slot);
 /** crew_count_lines() - return how many of slot's lines of metrics have a @key that is not 0 */
 unsigned crew_count_lines(const struct crew *crew, unsigned slot, const char *key);
+/** crew_count_turns() - count the steps of @exact after which more layers are frozen than after the
+ * step before, and fewer */
+void crew_count_turns(const char *exact, unsigned *ret_frozen, unsigned *ret_thawed);
 /** crew_expect_same() - Compare crew_exact() and crew_digest() of a worker alone and of another
  * run; the message names the first step that differs */
 void crew_expect_same(const char *alone, const char *exact, const char *digest_alone,
