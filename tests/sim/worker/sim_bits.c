@@ -182,12 +182,12 @@ bool sim_bits_flips_gradient(struct sim_worker *worker, unsigned unit)
     return false;
 }
 
-/* An operator finds nothing wrong with the slots. Where steps are long, so is the time until
- * replicas are found to differ: the operator keeps looking. */
+/* An operator finds nothing wrong with the slots. Where steps or the last evaluation are long, so
+ * is the time until replicas are found to differ: the operator keeps looking. */
 static void excuse(void *context)
 {
     struct sim *sim = context;
-    uint64_t beyond_ns = sim_scale_beyond_ns(sim);
+    uint64_t beyond_ns = sim_scale_beyond_ns(sim) + sim_scale_evaluation_max_ns(sim);
     for (unsigned i = 0; i < sim->node_count; i++)
         sim_faults_excuse(sim, &sim->nodes[i]);
     if (beyond_ns > 0 && sim->now_ns >= sim->faults->over_ns + (EXCUSES - 1) * GAP_NS)

@@ -126,6 +126,8 @@ static uint64_t operation_ns(const struct sim_worker *worker)
     struct step_division division;
     find_division(worker, &division);
     uint64_t whole_ns = worker->share.until_ns - worker->share.from_ns;
+    if (session_is_evaluating(worker)) /* of no more samples than those of a step */
+        whole_ns = worker->sim->compute_us * NS_PER_US;
     return MAX((uint64_t)1, whole_ns / MAX(1u, step_division_left(&division, replica_of(worker))));
 }
 
