@@ -54,7 +54,7 @@ struct checkpoint_tensor {
     size_t shape[4];
     const float *data; /* host memory, f32, borrowed until release_wait() */
     size_t count;
-    /* a parameter that never changes again: goes into its unit's file */
+    /* a parameter that is not trained now: goes into its unit's file */
     bool frozen;
     unsigned unit; /* of a frozen parameter; at most CHECKPOINT_UNIT_MAX */
 };

@@ -84,7 +84,7 @@ static void find_switch(const struct cluster *cluster, struct dry_run *run)
     struct error none = {0};
     const struct cluster_job *job = cluster_find_job(cluster, run->spec->name, &none);
 
-    if (job)
+    if (job && !cluster_job_over(job))
         run->switch_seconds = cluster_job_switch_seconds(job);
 }
 

@@ -222,7 +222,7 @@ static const struct {
     {"job_loss", "Training loss of the newest step.", job_loss},
     {"job_validation_loss", "The newest validation loss.", job_validation},
     {"job_gradient_norm", "Gradient norm of the newest step, before clipping.", job_norm},
-    {"job_frozen_layers", "Layers that are not trained any more.", job_frozen},
+    {"job_frozen_layers", "Layers that are frozen.", job_frozen},
     {"job_tokens_per_second", "Speed of the newest step.", job_tokens},
     {"job_pause_seconds", "Pause of the last change of layout.", job_pause},
     {"job_workers", "Slots that compute it.", job_slots},

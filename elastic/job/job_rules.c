@@ -142,7 +142,12 @@ static void check_guard(struct job_problems *problems, const struct job_spec *sp
 
 static void check_thaw(struct job_problems *problems, const struct job_spec *spec)
 {
-    if (spec->elastic.freeze.thaw > 0 && spec->evaluate.every == 0)
+    if (spec->elastic.freeze.thaw <= 0)
+        return;
+    if (spec->elastic.freeze.policy == JOB_FREEZE_NONE)
+        job_problem(problems, "elastic.freeze.thaw",
+                    "with elastic.freeze.policy none no layer freezes that could thaw");
+    else if (spec->evaluate.every == 0)
         job_problem(problems, "elastic.freeze.thaw",
                     "layers thaw by the validation loss, which evaluate.every 0 never measures");
 }
@@ -229,7 +234,7 @@ static const struct rule {
     {check_vocabulary, {"model.vocab", "data.format"}},
     {check_freezing, {"elastic.freeze.keep_active", "elastic.freeze.from_start", "model.layers"}},
     {check_guard, {"elastic.freeze.guard", "evaluate.every"}},
-    {check_thaw, {"elastic.freeze.thaw", "evaluate.every"}},
+    {check_thaw, {"elastic.freeze.thaw", "elastic.freeze.policy", "evaluate.every"}},
     {check_sizes, {"train.", "model.context"}},
     {check_precision, {"train.optimizer.", "model.norm_epsilon"}},
     {check_eviction, {"elastic.evict_stragglers."}},

@@ -66,7 +66,7 @@ static struct demand find_demand(struct leader_context *context)
                    (view->wish.stages != 0 && view->wish.stages != plan->layout.stage_count) ||
                    (view->wish.replicas != 0 && view->wish.replicas != plan->layout.replica_count);
     demand.frozen = view->progress.frozen_layers > plan->layout.frozen_layers;
-    demand.thawed = view->progress.frozen_layers < plan->layout.frozen_layers;
+    demand.thawed = leader_pace_has_thawed(view);
     demand.slow = leader_slow_found(context);
     demand.slower = !must_change(&demand) && leader_trial_has_failed(context);
     return demand;
@@ -115,6 +115,13 @@ static bool loads_more(const struct leader_context *context, const struct plan_l
            layout->worker_count <= context->view->plan->layout.worker_count;
 }
 
+/* Return whether @layout is for the layers that train again, and not for more slots. */
+static bool is_for_thaw(const struct leader_context *context, const struct demand *demand,
+                        const struct plan_layout *layout)
+{
+    return demand->thawed && layout->worker_count <= context->view->plan->layout.worker_count;
+}
+
 static void explain(struct leader_context *context, const struct demand *demand, struct plan *plan)
 {
     const struct leader_view *view = context->view;
@@ -138,7 +145,7 @@ static void explain(struct leader_context *context, const struct demand *demand,
         plan->change.reason = PLAN_REASON_FREEZE;
         snprintf(why, sizeof(why), "%u layer%s frozen", view->progress.frozen_layers,
                  view->progress.frozen_layers == 1 ? " is" : "s are");
-    } else if (demand->thawed) {
+    } else if (is_for_thaw(context, demand, &plan->layout)) {
         unsigned thawed = view->plan->layout.frozen_layers - view->progress.frozen_layers;
         plan->change.reason = PLAN_REASON_FREEZE;
         snprintf(why, sizeof(why), "%u layer%s again", thawed, thawed == 1 ? " trains" : "s train");
@@ -228,13 +235,15 @@ static void say_running(struct leader_context *context)
     leader_compatibility_say(context);
 }
 
-/* Return whether to wait a little, so that several improvements become one change. */
-static bool must_wait(struct leader_context *context, const struct demand *demand)
+/* Return whether to wait a little for more reasons to change to @layout, or to one like it: then
+ * several improvements become one change. */
+static bool must_wait(struct leader_context *context, const struct demand *demand,
+                      const struct plan_layout *layout)
 {
     const struct leader_view *view = context->view;
     struct leader_memory *memory = context->memory;
-    if (demand->draining || demand->scale || demand->frozen || demand->thawed || demand->slow ||
-        demand->slower)
+    if (demand->draining || demand->scale || demand->frozen || demand->slow || demand->slower ||
+        is_for_thaw(context, demand, layout))
         return false;
     instant_note(&memory->better_seen, view->now_ns);
     uint64_t due = memory->better_seen.ns + view->failure_timeout_ns;
@@ -314,7 +323,7 @@ static int weigh(struct leader_context *context, const struct demand *demand,
         instant_clear(&context->memory->better_seen);
     if (status == 0)
         calibrate(context, now_seconds, &plan->layout);
-    if (status < 0 || !worth || must_wait(context, demand)) {
+    if (status < 0 || !worth || must_wait(context, demand, &plan->layout)) {
         plan_free(plan);
         return status;
     }

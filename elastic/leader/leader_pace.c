@@ -52,6 +52,13 @@ double leader_pace_of(const struct leader_pace *pace, const struct plan_layout *
                                                         : pace->before_freeze;
 }
 
+bool leader_pace_has_thawed(const struct leader_view *view)
+{
+    /* Progress may still be that of the generation before, from before the last freeze. */
+    return view->progress.generation == view->plan->generation &&
+           view->progress.frozen_layers < view->plan->layout.frozen_layers;
+}
+
 /* Of any layout if not of @plan's: that is nearer to the truth than a prediction. */
 static double step_seconds(const struct leader_context *context, const struct plan *plan)
 {

@@ -21,6 +21,10 @@ double leader_pace_of(const struct leader_pace *pace, const struct plan_layout *
  * first ones of a generation may be slow */
 bool leader_pace_is_known(const struct leader_pace *pace);
 
+/** leader_pace_has_thawed() - return whether steps of the plan in force train layers that were
+ * frozen when it was made */
+bool leader_pace_has_thawed(const struct leader_view *view);
+
 /**
  * leader_replay_cost_ns() - return how long the steps from @from to @to take to compute; 0: no
  * steps

@@ -13,8 +13,8 @@ bool leader_trial_has_failed(const struct leader_context *context)
     const struct plan_trial *trial = &context->view->plan->trial;
     const struct leader_wish *wish = &context->view->wish;
     bool pinned = wish->stages > 0 || wish->replicas > 0;
-    bool thawed = context->view->progress.frozen_layers < context->view->plan->layout.frozen_layers;
-    return trial->before.stages > 0 && !pinned && !thawed && leader_pace_is_known(pace) &&
+    return trial->before.stages > 0 && !pinned && !leader_pace_has_thawed(context->view) &&
+           leader_pace_is_known(pace) &&
            leader_pace_seconds(pace) > (1 + LOSS_LEAST) * trial->before_seconds;
 }
 

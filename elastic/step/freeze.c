@@ -100,9 +100,13 @@ unsigned freeze_settled(const struct job_freezing *freezing, const struct job_mo
 }
 
 static void thaw(struct freeze_state *state, const struct job_freezing *freezing,
-                 const struct job_model *model)
+                 const struct job_model *model, uint64_t step)
 {
-    state->frozen_layers = freeze_settled(freezing, model, state->frozen_layers);
+    unsigned settled = freeze_settled(freezing, model, state->frozen_layers);
+
+    for (unsigned layer = settled; layer < state->frozen_layers; layer++)
+        state->layer_thawed[layer] = step;
+    state->frozen_layers = settled;
     state->decisions = 0;
     memset(state->layer_squares, 0, sizeof(state->layer_squares));
 }
@@ -117,7 +121,7 @@ void freeze_step(struct freeze_state *state, const struct job_freezing *freezing
     if ((freezing->guard > 0 || freezing->thaw > 0) && record->evaluated)
         validate(state, record);
     if (is_worse(state, freezing->thaw)) {
-        thaw(state, freezing, model);
+        thaw(state, freezing, model, record->step);
         return;
     }
     if (record->step <= freezing->after)
@@ -129,12 +133,41 @@ void freeze_step(struct freeze_state *state, const struct job_freezing *freezing
         decide(state, freezing, model);
 }
 
+/* The embedding freezes and thaws with the first layer; the head never freezes. */
+uint64_t freeze_unit_steps(const struct freeze_state *state, const struct job_model *model,
+                           unsigned unit, uint64_t step)
+{
+    unsigned layer = unit == 0 ? 0 : (unit - 1) / 2;
+    uint64_t thawed = layer < model->layers ? state->layer_thawed[layer] : 0;
+
+    return step > thawed ? step - thawed : step;
+}
+
+void freeze_forget_losses(struct freeze_state *state)
+{
+    state->best_validation = state->last_validation = 0;
+}
+
 static int put_bits(json_t *tree, const char *key, double value)
 {
     char text[BITS64_TEXT_SIZE];
 
     bits64_text(value, text);
     return json_object_set_new(tree, key, json_string(text));
+}
+
+/* A state in which nothing has thawed has no key. */
+static int put_thaws(json_t *tree, const struct freeze_state *state, unsigned layers)
+{
+    AUTO_JSON json_t *thaws = json_array();
+    uint64_t newest = 0;
+
+    for (unsigned layer = 0; layer < layers; layer++) {
+        newest = MAX(newest, state->layer_thawed[layer]);
+        if (json_array_append_new(thaws, json_integer((json_int_t)state->layer_thawed[layer])))
+            return -ENOMEM;
+    }
+    return newest > 0 ? json_object_set(tree, "layer_thawed", thaws) : 0;
 }
 
 json_t *freeze_encode(const struct freeze_state *state, unsigned layers)
@@ -148,9 +181,10 @@ json_t *freeze_encode(const struct freeze_state *state, unsigned layers)
     }
     json_t *tree = json_pack("{sI sI sO}", "frozen_layers", (json_int_t)state->frozen_layers,
                              "decisions", (json_int_t)state->decisions, "layer_squares", squares);
-    if (tree && state->last_validation > 0 &&
-        (put_bits(tree, "best_validation", state->best_validation) ||
-         put_bits(tree, "last_validation", state->last_validation))) {
+    if (tree && ((state->last_validation > 0 &&
+                  (put_bits(tree, "best_validation", state->best_validation) ||
+                   put_bits(tree, "last_validation", state->last_validation))) ||
+                 put_thaws(tree, state, layers))) {
         json_decref(tree);
         return NULL;
     }
@@ -170,6 +204,27 @@ static int get_loss(const json_t *tree, const char *key, double *ret_loss, struc
     return 0;
 }
 
+static int get_thaws(const json_t *tree, unsigned layers, uint64_t *ret_steps, struct error *error)
+{
+    json_t *thaws;
+
+    if (!json_has(tree, "layer_thawed"))
+        return 0;
+    int status = json_get_array(tree, "layer_thawed", layers, &thaws, error);
+    if (status)
+        return status;
+    if (json_array_size(thaws) != layers)
+        return error_set(error, -EINVAL, "\"layer_thawed\" has %zu values for %u layers",
+                         json_array_size(thaws), layers);
+    for (unsigned layer = 0; layer < layers; layer++) {
+        const json_t *step = json_array_get(thaws, layer);
+        if (!json_is_integer(step) || json_integer_value(step) < 0)
+            return error_set(error, -EINVAL, "\"layer_thawed\"[%u] must be a step", layer);
+        ret_steps[layer] = (uint64_t)json_integer_value(step);
+    }
+    return 0;
+}
+
 int freeze_decode(const json_t *tree, unsigned layers, struct freeze_state *ret_state,
                   struct error *error)
 {
@@ -183,6 +238,8 @@ int freeze_decode(const json_t *tree, unsigned layers, struct freeze_state *ret_
         status = get_loss(tree, "best_validation", &state.best_validation, error);
     if (status == 0)
         status = get_loss(tree, "last_validation", &state.last_validation, error);
+    if (status == 0)
+        status = get_thaws(tree, layers, state.layer_thawed, error);
     if (status == 0)
         status = json_get_array(tree, "layer_squares", layers, &squares, error);
     if (status < 0)

@@ -15,9 +15,9 @@
  * Unless freeze.thaw is set: when the last validation loss is above the best one by more than that
  * share of it, all layers train again but those of freeze.from_start and, where the head shared the
  * embedding's table, the first one: the head has a table of its own by now. Decisions begin anew,
- * as at step 1, when the loss is below that margin again. Moments of thawed layers begin at zero.
- * The memory of a layer that may thaw is never given away: a job must not fail for what its own
- * loss does.
+ * as at step 1, when the loss is below that margin again. Moments of thawed layers begin at zero,
+ * and so does the count of steps that corrects their bias. The memory of a layer that may thaw is
+ * never given away: a job must not fail for what its own loss does.
  *
  * freeze.from_start layers are frozen from the beginning, whatever the policy. A decision is made
  * after every step S > freeze.after for which freeze.every divides S - freeze.after. A layer's norm
@@ -41,6 +41,8 @@ struct freeze_state {
     unsigned frozen_layers;
     uint64_t decisions;                      /* decisions made so far, since the last thaw */
     double layer_squares[FREEZE_LAYERS_MAX]; /* summed since the last decision */
+    /* The step after which the layer thawed last, with moments of zero; 0: it never did. */
+    uint64_t layer_thawed[FREEZE_LAYERS_MAX];
     /* Losses, for the guard and for thawing alone; 0: none measured. */
     double best_validation, last_validation;
 };
@@ -63,6 +65,14 @@ void freeze_step(struct freeze_state *state, const struct job_freezing *freezing
  */
 unsigned freeze_settled(const struct job_freezing *freezing, const struct job_model *model,
                         unsigned frozen_layers);
+
+/** freeze_unit_steps() - return which step of @unit, from 1, the job's @step is: it counts from the
+ * last thaw of its layer */
+uint64_t freeze_unit_steps(const struct freeze_state *state, const struct job_model *model,
+                           unsigned unit, uint64_t step);
+
+/** freeze_forget_losses() - other data follows: its losses are not compared with those before */
+void freeze_forget_losses(struct freeze_state *state);
 
 /**
  * freeze_encode() - encode the state with values as bits; new reference, NULL when out of memory

@@ -260,24 +260,41 @@ static int begin_share(struct snapshot *snapshot, const struct plan *plan)
                                 : checkpoint_writer_begin(snapshot->share.writer, &share);
 }
 
+/* List the tensors of @rank's share as they are when all layers train that ever may. */
+static int list_thawed(const struct state *state, const struct plan_layout *layout, unsigned rank,
+                       struct share_tensors *ret_tensors)
+{
+    AUTO_FREE struct state *thawed = malloc(sizeof(*thawed));
+
+    if (!thawed)
+        return -ENOMEM;
+    *thawed = *state;
+    thawed->freeze.frozen_layers = freeze_settled(&state->spec->elastic.freeze, &state->spec->model,
+                                                  state->freeze.frozen_layers);
+    return share_tensors_of(thawed, layout, rank, NULL, ret_tensors);
+}
+
 int snapshot_reserve(struct snapshot *snapshot, const struct plan_layout *layout, unsigned rank,
                      struct error *error)
 {
-    CLEANUP(share_tensors_done) struct share_tensors tensors = {0};
+    CLEANUP(share_tensors_done) struct share_tensors tensors = {0}, thawed = {0};
 
     if (!snapshot->share.copy)
         return 0;
-    if (share_tensors_of(snapshot->state, layout, rank, NULL, &tensors))
+    if (share_tensors_of(snapshot->state, layout, rank, NULL, &tensors) ||
+        list_thawed(snapshot->state, layout, rank, &thawed))
         return error_set(error, -ENOMEM, "no memory for checkpoints");
-    if (share_copy_fits(snapshot->share.copy, tensors.size_bytes, tensors.count))
+    size_t size_bytes = MAX(tensors.size_bytes, thawed.size_bytes);
+    unsigned count = MAX(tensors.count, thawed.count);
+    if (share_copy_fits(snapshot->share.copy, size_bytes, count))
         return 0;
     checkpoint_writer_release_wait(
         snapshot->share.writer); /* it may still be reading the last share */
-    if (share_copy_reserve(snapshot->share.copy, tensors.size_bytes, tensors.count))
+    if (share_copy_reserve(snapshot->share.copy, size_bytes, count))
         return error_set(error, -ENOMEM,
                          "checkpoints need %zu MiB of pinned memory on this node for the copy of "
                          "this worker's share, which cannot be had",
-                         tensors.size_bytes >> 20);
+                         size_bytes >> 20);
     return 0;
 }
 

@@ -49,7 +49,7 @@ static unsigned list_tensors(const struct state *state, unsigned index, const fl
 void optimizer_step(struct state *state, const struct step_record *record, float *const *gradients)
 {
     const struct job_spec *spec = state->spec;
-    const struct kernel_adamw options = {
+    struct kernel_adamw options = {
         .lr = (float)learning_rate_at(&spec->train, record->step),
         .beta1 = (float)spec->train.optimizer.beta1,
         .beta2 = (float)spec->train.optimizer.beta2,
@@ -58,10 +58,18 @@ void optimizer_step(struct state *state, const struct step_record *record, float
         .gradient_scale = clip_scale(&spec->train.optimizer, record),
         .step = record->step,
     };
-    unsigned frozen = state_frozen_units(state), count = 0;
+    unsigned count = 0;
 
-    for (unsigned unit = frozen; unit < state->unit_count; unit++)
-        if (gradients[unit])
-            count += list_tensors(state, unit, gradients[unit], state->step_tensors + count);
+    for (unsigned unit = state_frozen_units(state); unit < state->unit_count; unit++) {
+        uint64_t step = freeze_unit_steps(&state->freeze, &spec->model, unit, record->step);
+        if (!gradients[unit])
+            continue;
+        if (count > 0 && step != options.step) { /* some layers have thawed later than others */
+            state->kernel->adamw(state->device, state->step_tensors, count, &options);
+            count = 0;
+        }
+        options.step = step;
+        count += list_tensors(state, unit, gradients[unit], state->step_tensors + count);
+    }
     state->kernel->adamw(state->device, state->step_tensors, count, &options);
 }

@@ -148,8 +148,10 @@ static int take_head(struct state *state, const struct manifest *manifest, struc
 
     if (status)
         return status;
-    if (!same_data(manifest, state->spec))
+    if (!same_data(manifest, state->spec)) {
         state->data_digest = 0;
+        freeze_forget_losses(&state->freeze);
+    }
     state->applied_step = manifest->step;
     state->holds = false;
     memset(&state->committed, 0, sizeof(state->committed));

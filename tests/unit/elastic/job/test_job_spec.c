@@ -223,6 +223,7 @@ static void test_encoding_has_every_key(void **state)
     put(tree, "elastic.pipeline", json_string("1f1b"));
     put(tree, "elastic.freeze.guard", json_real(0.02));
     put(tree, "elastic.freeze.thaw", json_real(0.1));
+    put(tree, "elastic.freeze.policy", json_string("gradient"));
     put(tree, "evaluate.every", json_integer(10));
     assert_int_equal(decode(tree, &error), 0);
     assert_encoded("model.qk_norm");

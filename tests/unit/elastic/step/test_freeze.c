@@ -290,6 +290,29 @@ static void test_layers_thaw_while_the_loss_is_worse(void **state)
     }
 }
 
+/* Moments of zero need the correction of a first step. */
+static void test_thawed_layers_count_steps_anew(void **state)
+{
+    (void)state;
+    struct job_spec spec = new_spec(JOB_FREEZE_SCHEDULE, 4, 0.5, 1, 1);
+    static const double squares[4] = {1, 1, 1, 1}, losses[] = {1, 1, 2, 1, 2};
+    struct freeze_state freeze;
+    spec.elastic.freeze.thaw = 0.1;
+    freeze_init(&freeze, &spec.elastic.freeze);
+    for (unsigned i = 0; i < 5; i++) /* 3 layers thaw after step 3, 2 of them after step 5 again */
+        commit_measured(&freeze, &spec, i + 1, squares, &losses[i]);
+    static const uint64_t steps[] = {1, 1, 1, 1, 1, 3, 3, 6, 6, 6};
+    for (unsigned unit = 0; unit < ARRAY_COUNT(steps); unit++)
+        assert_int_equal(freeze_unit_steps(&freeze, &spec.model, unit, 6), steps[unit]);
+    AUTO_JSON json_t *tree = freeze_encode(&freeze, 4);
+    struct freeze_state resumed;
+    struct error error = {0};
+    assert_int_equal(freeze_decode(tree, 4, &resumed, &error), 0);
+    assert_memory_equal(&freeze, &resumed, sizeof(freeze));
+    json_array_append_new(json_object_get(tree, "layer_thawed"), json_integer(1));
+    assert_int_equal(freeze_decode(tree, 4, &resumed, &error), -EINVAL);
+}
+
 /* Norms from before the thaw, and from while the loss is worse, do not count. */
 static void test_a_thaw_forgets_the_norms(void **state)
 {
@@ -413,6 +436,7 @@ int main(void)
         cmocka_unit_test(test_guard_holds_back_while_the_loss_is_worse),
         cmocka_unit_test(test_without_a_guard_no_loss_is_kept),
         cmocka_unit_test(test_layers_thaw_while_the_loss_is_worse),
+        cmocka_unit_test(test_thawed_layers_count_steps_anew),
         cmocka_unit_test(test_a_thaw_forgets_the_norms),
         cmocka_unit_test(test_some_layers_never_thaw),
         cmocka_unit_test(test_round_trip_continues_the_same),
