@@ -40,6 +40,7 @@ enum timeouts {
     TIMEOUTS_UNREADABLE_CHECKPOINT = 8, /* a checkpoint that cannot be read is tried, at least */
     TIMEOUTS_RETRY_PAUSE_MAX = 4,       /* the longest pause between two attempts to begin */
     TIMEOUTS_PREEMPTED_START = 2,       /* a worker usually starts within, on a spot notice */
+    TIMEOUTS_HURRY = 2,                 /* a node goes: a change that has not begun is given up */
     TIMEOUTS_STEP_END = 20,             /* a change that must come waits for the end of a step */
     TIMEOUTS_AVOID_MIN = 2,             /* a slot that did not come up is avoided, at first */
     TIMEOUTS_AVOID_MAX = 32,            /* and at most */

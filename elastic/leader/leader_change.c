@@ -545,6 +545,39 @@ static int supervise_next(struct leader_context *context)
     return 0;
 }
 
+/* Return whether nodes will go before the plan in force begins, which knows nothing of that: it
+ * waits for the end of a step. If there still is time, the leader looks again when it is short. */
+static bool is_short_of_time(struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    const struct plan *plan = view->plan;
+    uint64_t least_ns = TIMEOUTS_HURRY * view->failure_timeout_ns;
+    struct preemption numbers;
+    if (!plan->change.planned || plan->change.is_limited ||
+        leader_running_generation(context) != plan->follows ||
+        leader_time_left(context) == UINT64_MAX)
+        return false;
+    leader_preempted(context, false, &numbers);
+    uint64_t spare_ns = preemption_spare_ns(&numbers);
+    if (spare_ns > least_ns)
+        leader_wake(context, view->now_ns + spare_ns - least_ns);
+    return spare_ns <= least_ns;
+}
+
+/* Save the boundary before the step in progress instead of the change. */
+static int save_instead(struct leader_context *context)
+{
+    const struct plan *plan = context->view->plan;
+    char text[PLAN_REASON_SIZE];
+    snprintf(text, sizeof(text),
+             "a node goes before generation %llu can begin: checkpoint, then on without it",
+             (unsigned long long)plan->generation);
+    int status = leader_empty_plan(context, PLAN_REASON_DRAIN, true, text);
+    if (status == 0)
+        context->decision->plan->follows = plan->follows;
+    return status;
+}
+
 int leader_change(struct leader_context *context)
 {
     const struct leader_view *view = context->view;
@@ -560,6 +593,8 @@ int leader_change(struct leader_context *context)
         if (leader_start_is_limited(context) &&
             view->now_ns < due) /* later only reports change anything */
             leader_wake(context, due);
+        if (is_short_of_time(context))
+            return save_instead(context);
         return view->plan->change.planned ? leader_supersede(context) : 0;
     }
     return view->next ? supervise_next(context) : look_for_better(context);

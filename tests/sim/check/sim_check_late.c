@@ -11,6 +11,7 @@
 /* Much more than shares, copies, commit and record take. Ranks vote and look for the commit between
  * micro-batches. */
 #define LATE_NS (30 * NS_PER_SECOND)
+#define LOOKS   4 /* a vote goes up the tree and down, then the commit, then its result */
 
 static bool is_disturbed(const struct sim *sim, uint64_t since_ns)
 {
@@ -29,7 +30,7 @@ void sim_check_late(struct sim *sim, const struct plan *plan, uint64_t step)
     uint64_t all = ((uint64_t)1 << plan->layout.worker_count) - 1;
     if (begins->generation != plan->generation || begins->step + 1 != step ||
         begins->ranks != all || check->committing_generation != plan->generation ||
-        check->committed_ns + LATE_NS + 2 * sim_division_longest_ns(sim) > sim->now_ns ||
+        check->committed_ns + LATE_NS + LOOKS * sim_division_longest_ns(sim) > sim->now_ns ||
         is_disturbed(sim, check->committed_ns))
         return;
     if (check->newest_record < begins->step)

@@ -59,6 +59,7 @@ static bool is_other_bug(const struct sim *sim)
 static void make_quiet(struct sim *sim)
 {
     sim->spec.elastic.freeze.policy = JOB_FREEZE_NONE;
+    sim->spec.elastic.freeze.thaw = 0;
     sim->spec.elastic.shadow = false;
     sim->spec.elastic.evict_stragglers.factor = 0;
     sim->spec.train.steps = SIM_STEPS_LONG;
