@@ -7,7 +7,7 @@
 
 #include "sim/node/sim_folders.h"
 
-#define SIM_DISK_MAX  64
+#define SIM_DISK_MAX  256
 #define SIM_PARTS_MAX 256
 
 struct sim_part {
