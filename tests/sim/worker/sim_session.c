@@ -450,7 +450,7 @@ static int decide_commit(struct sim_worker *worker)
     return 0;
 }
 
-/* worker/session/session.c's settle_into_generation(): the state of the previous generation is no
+/* worker/session/generation.c's generation_confirm(): the state of the previous generation is no
  * longer needed. */
 static void settle_in(struct sim_worker *worker)
 {
