@@ -20,8 +20,8 @@ MAY_HAVE_MEMBERS = {
     ("kernels/kernel.h", "kernel"): 59,  # a table of functions, one for each operation
     ("daemon/config/config.h", "config"): 33,
     ("tests/sim/sim.h", "sim"): 36,
-    ("tests/sim/check/sim_check.h", "sim_check"): 37,
-    ("tests/sim/worker/sim_worker.h", "sim_worker"): 62,
+    ("tests/sim/check/sim_check.h", "sim_check"): 36,
+    ("tests/sim/worker/sim_worker.h", "sim_worker"): 61,
 }
 
 # A room may include itself, the rooms named before it in its folder, and the folders below; the
