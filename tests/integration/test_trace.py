@@ -137,14 +137,14 @@ class Trace(JobTest):
         with Cluster(self.id(), nodes=2, slots=2) as cluster:
             job = Job(cluster, train__steps=STEPS).submit(stages=STAGES, replicas=REPLICAS)
             job.wait_step(30)
-            spans, _, _, _ = self.trace(cluster, "--steps", "5")  # while it runs
+            node, killed = job.rank_of(1)
+            slot = next(worker["slot"] for worker in node.job_workers(job.name) if worker["pid"] == killed)
+            kill(killed)
+            spans, _, _, _ = self.trace(cluster, "--steps", "5")  # while it runs, most often
             steps = sorted({span.step for span in spans if span.is_step()})
             self.assertGreaterEqual(len(steps), 5)
             self.assertEqual(steps, list(range(steps[0], steps[-1] + 1)))
             self.assertGreater(steps[0], 20)
-            node, killed = job.rank_of(1)
-            slot = next(worker["slot"] for worker in node.job_workers(job.name) if worker["pid"] == killed)
-            kill(killed)
             job.wait_completed()
             spans, names, entries, said = self.trace(cluster, "--steps", f"0..{STEPS + 1}")
             self.assertIn(f"of {STAGES * REPLICAS + 1} workers, steps 1 to {STEPS}", said)
