@@ -230,33 +230,45 @@ static void test_norms_accumulate_between_decisions(void **state)
     assert_int_equal(freeze.frozen_layers, 2);
 }
 
+/* A validation loss, and what is frozen and decided after the step that measured it. */
+struct measured_step {
+    double loss;
+    unsigned frozen, decisions;
+};
+
+/* Commit @count steps of four layers with equal norms; the state survives each of them encoded. */
+static void follow(struct freeze_state *freeze, const struct job_spec *spec,
+                   const struct measured_step *steps, unsigned count)
+{
+    static const double squares[4] = {1, 1, 1, 1};
+    struct freeze_state resumed;
+    struct error error = {0};
+    for (unsigned i = 0; i < count; i++) {
+        commit_measured(freeze, spec, i + 1, squares, &steps[i].loss);
+        assert_int_equal(freeze->frozen_layers, steps[i].frozen);
+        assert_int_equal(freeze->decisions, steps[i].decisions);
+        AUTO_JSON json_t *tree = freeze_encode(freeze, 4);
+        assert_int_equal(freeze_decode(tree, 4, &resumed, &error), 0);
+        assert_memory_equal(freeze, &resumed, sizeof(resumed));
+    }
+}
+
 /* With a guard of 10 %: the loss of each step, a decision after each. */
 static void test_guard_holds_back_while_the_loss_is_worse(void **state)
 {
     (void)state;
     struct job_spec spec = new_spec(JOB_FREEZE_SCHEDULE, 4, 0.25, 1, 1);
     static const double squares[4] = {1, 1, 1, 1};
-    static const struct {
-        double loss;
-        unsigned frozen, decisions;
-    } steps[] = {
+    static const struct measured_step steps[] = {
         {2.0, 1, 1},       {2.1, 2, 2}, /* worse, but by less than a tenth */
         {2.3, 2, 2},       {NAN, 2, 2}, /* not measured as a number: worse than any */
         {2.2000001, 2, 2}, {1.0, 3, 3}, /* as the next decision of the schedule */
         {1.2, 3, 3},
     };
-    struct freeze_state freeze, resumed;
-    struct error error = {0};
+    struct freeze_state freeze;
     spec.elastic.freeze.guard = 0.1;
     freeze_init(&freeze, &spec.elastic.freeze);
-    for (unsigned i = 0; i < ARRAY_COUNT(steps); i++) {
-        commit_measured(&freeze, &spec, i + 1, squares, &steps[i].loss);
-        assert_int_equal(freeze.frozen_layers, steps[i].frozen);
-        assert_int_equal(freeze.decisions, steps[i].decisions);
-        AUTO_JSON json_t *tree = freeze_encode(&freeze, 4);
-        assert_int_equal(freeze_decode(tree, 4, &resumed, &error), 0);
-        assert_memory_equal(&freeze, &resumed, sizeof(freeze));
-    }
+    follow(&freeze, &spec, steps, ARRAY_COUNT(steps));
     assert_true(freeze.best_validation == 1.0 && freeze.last_validation == 1.2);
     commit_step(&freeze, &spec, 8, squares); /* nothing is measured: the last loss stays */
     assert_int_equal(freeze.decisions, 3);
@@ -267,27 +279,15 @@ static void test_layers_thaw_while_the_loss_is_worse(void **state)
 {
     (void)state;
     struct job_spec spec = new_spec(JOB_FREEZE_SCHEDULE, 4, 0.25, 1, 1);
-    static const double squares[4] = {1, 1, 1, 1};
-    static const struct {
-        double loss;
-        unsigned frozen, decisions;
-    } steps[] = {
+    static const struct measured_step steps[] = {
         {2.0, 1, 1}, {2.1, 2, 2}, {2.3, 0, 0}, /* worse by more than a tenth */
         {2.3, 0, 0}, {2.2, 1, 1},              /* the schedule begins anew */
         {1.0, 2, 2}, {NAN, 0, 0}, {1.0, 1, 1},
     };
-    struct freeze_state freeze, resumed;
-    struct error error = {0};
+    struct freeze_state freeze;
     spec.elastic.freeze.thaw = 0.1;
     freeze_init(&freeze, &spec.elastic.freeze);
-    for (unsigned i = 0; i < ARRAY_COUNT(steps); i++) {
-        commit_measured(&freeze, &spec, i + 1, squares, &steps[i].loss);
-        assert_int_equal(freeze.frozen_layers, steps[i].frozen);
-        assert_int_equal(freeze.decisions, steps[i].decisions);
-        AUTO_JSON json_t *tree = freeze_encode(&freeze, 4);
-        assert_int_equal(freeze_decode(tree, 4, &resumed, &error), 0);
-        assert_memory_equal(&freeze, &resumed, sizeof(freeze));
-    }
+    follow(&freeze, &spec, steps, ARRAY_COUNT(steps));
 }
 
 /* Moments of zero need the correction of a first step. */
