@@ -104,10 +104,7 @@ static bool is_overtaken(const struct leader_context *context)
 static int hurry(struct leader_context *context)
 {
     const struct plan *plan = context->view->plan;
-    int status = leader_empty_plan(context, plan->change.reason, true, plan->change.text);
-    if (status == 0)
-        context->decision->plan->follows = plan->follows;
-    return status;
+    return leader_empty_plan_instead(context, plan->change.reason, plan->change.text);
 }
 
 static int wait_for_leaving(struct leader_context *context)

@@ -567,15 +567,11 @@ static bool is_short_of_time(struct leader_context *context)
 /* Save the boundary before the step in progress instead of the change. */
 static int save_instead(struct leader_context *context)
 {
-    const struct plan *plan = context->view->plan;
     char text[PLAN_REASON_SIZE];
     snprintf(text, sizeof(text),
              "a node goes before generation %llu can begin: checkpoint, then on without it",
-             (unsigned long long)plan->generation);
-    int status = leader_empty_plan(context, PLAN_REASON_DRAIN, true, text);
-    if (status == 0)
-        context->decision->plan->follows = plan->follows;
-    return status;
+             (unsigned long long)context->view->plan->generation);
+    return leader_empty_plan_instead(context, PLAN_REASON_DRAIN, text);
 }
 
 int leader_change(struct leader_context *context)

@@ -169,3 +169,13 @@ int leader_empty_plan(struct leader_context *context, enum plan_reason reason, b
     leader_say(context, JOB_PAUSING, "%s", text);
     return 0;
 }
+
+int leader_empty_plan_instead(struct leader_context *context, enum plan_reason reason,
+                              const char *text)
+{
+    uint64_t follows = context->view->plan->follows;
+    int status = leader_empty_plan(context, reason, true, text);
+    if (status == 0)
+        context->decision->plan->follows = follows;
+    return status;
+}

@@ -2,7 +2,6 @@
 
 #include "elastic/planner/planner_time.h"
 #include "elastic/planner/process_memory.h"
-#include "elastic/step/freeze.h"
 
 size_t planned_copy_bytes(const struct planner_unit *units, const struct plan_layout *layout,
                           unsigned stage)
@@ -36,8 +35,7 @@ size_t planned_worker_bytes(const struct job_spec *spec, const struct plan_layou
         return 0;
     assert(rank < layout->worker_count);
     planner_units(&spec->model, &spec->train, layout->frozen_layers, &rates, units);
-    planner_thaw(units, &spec->model,
-                 freeze_settled(&spec->elastic.freeze, &spec->model, layout->frozen_layers));
+    planner_thaw(units, spec, layout->frozen_layers);
     size_t bytes = stage_bytes(&spec->train, layout, rank, units) +
                    (gpu ? 0 : process_bytes(&spec->model, threads));
     for (unsigned i = 0; i < layout->shadow_count; i++)

@@ -150,12 +150,11 @@ void planner_keep(struct planner_input *input, struct planner_unit *units,
                   const struct planner_kept *kept);
 
 /**
- * planner_thaw() - give units of @model from @settled_layers on the memory of trained ones, as
+ * planner_thaw() - give those of @frozen_layers that may thaw the memory of trained ones, as
  * planner_job() does
  * @units: of planner_units()
  */
-void planner_thaw(struct planner_unit *units, const struct job_model *model,
-                  unsigned settled_layers);
+void planner_thaw(struct planner_unit *units, const struct job_spec *spec, unsigned frozen_layers);
 
 /** planner_parameter_bytes() - return the bytes of one unit's f32 parameters */
 size_t planner_parameter_bytes(const struct job_model *model, unsigned unit);

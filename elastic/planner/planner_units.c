@@ -189,14 +189,13 @@ void planner_units(const struct job_model *model, const struct job_training *tra
     }
 }
 
-void planner_thaw(struct planner_unit *units, const struct job_model *model,
-                  unsigned settled_layers)
+void planner_thaw(struct planner_unit *units, const struct job_spec *spec, unsigned frozen_layers)
 {
-    unsigned settled_units = settled_layers > 0 ? 2 * settled_layers + 1 : 0;
+    unsigned settled = freeze_settled(&spec->elastic.freeze, &spec->model, frozen_layers);
 
-    for (unsigned unit = settled_units; unit < job_model_unit_count(model); unit++) {
-        units[unit].thaws = !units[unit].trained;
-        units[unit].norm_bytes = norm_bytes(model, unit);
+    for (unsigned unit = settled > 0 ? 2 * settled + 1 : 0; !units[unit].trained; unit++) {
+        units[unit].thaws = true;
+        units[unit].norm_bytes = norm_bytes(&spec->model, unit);
     }
 }
 
@@ -243,8 +242,7 @@ void planner_job(const struct job_spec *spec, unsigned frozen_layers,
     const struct slot_rates rates = rates_of(slots, slot_count, spec->train.precision);
 
     planner_units(&spec->model, &spec->train, frozen_layers, &rates, units);
-    planner_thaw(units, &spec->model,
-                 freeze_settled(&spec->elastic.freeze, &spec->model, frozen_layers));
+    planner_thaw(units, spec, frozen_layers);
     *ret_input = (struct planner_input){
         .units = units,
         .unit_count = job_model_unit_count(&spec->model),

@@ -115,8 +115,7 @@ static void compare_frozen(const struct job_spec *job, enum job_precision precis
     unsigned sums = sums_room(spec.train.lanes, replicas, plan->layout.replica_first_lane);
     assert_int_equal(sums, sums_room_even(spec.train.lanes, replicas));
     planner_units(&spec.model, &spec.train, frozen_layers, &rates, units);
-    planner_thaw(units, &spec.model,
-                 freeze_settled(&spec.elastic.freeze, &spec.model, frozen_layers));
+    planner_thaw(units, &spec, frozen_layers);
     for (unsigned unit = 0; unit < state->unit_count; unit++)
         units[unit].link_bytes = 0; /* messages of links are the process's, not the device's */
     unsigned runs = recompute == PLAN_RECOMPUTE_FULL ? 1 : 2;
