@@ -15,7 +15,8 @@ void frame_stream_init(struct frame_stream *stream, struct link *link,
         .generation = generation,
         .source = source,
     };
-    TAILQ_INIT(&stream->out.items);
+    TAILQ_INIT(&stream->out.urgent);
+    TAILQ_INIT(&stream->out.bulk);
 }
 
 void frame_stream_done(struct frame_stream *stream)
@@ -33,7 +34,7 @@ int frame_stream_seal(struct frame_stream *stream, enum frame_seal_kind kind,
                       const uint8_t key_out[FRAME_SEAL_KEY_SIZE],
                       const uint8_t key_in[FRAME_SEAL_KEY_SIZE])
 {
-    assert(!stream->in.seal && !stream->out.seal && TAILQ_EMPTY(&stream->out.items));
+    assert(!stream->in.seal && !stream->out.seal && !frame_stream_items_waiting(stream));
     int status = frame_seal_new(kind, key_out, &stream->out.seal);
     return status < 0 ? status : frame_seal_new(kind, key_in, &stream->in.seal);
 }
@@ -76,14 +77,32 @@ int frame_stream_put(struct frame_stream *stream, enum frame_type type, uint64_t
     return status;
 }
 
+/* An offer is small: that of a bulk message hurries ahead of its bytes. */
+static struct frame_stream_items *queue_of(struct frame_stream_out *out,
+                                           const struct frame_stream_item *item)
+{
+    return item->bulk && item->type != FRAME_OFFER ? &out->bulk : &out->urgent;
+}
+
 void frame_stream_queue(struct frame_stream *stream, struct frame_stream_item *item)
 {
-    TAILQ_INSERT_TAIL(&stream->out.items, item, entry);
+    TAILQ_INSERT_TAIL(queue_of(&stream->out, item), item, entry);
 }
 
 bool frame_stream_items_waiting(const struct frame_stream *stream)
 {
-    return !TAILQ_EMPTY(&stream->out.items);
+    return !TAILQ_EMPTY(&stream->out.urgent) || !TAILQ_EMPTY(&stream->out.bulk);
+}
+
+unsigned frame_stream_count(const struct frame_stream *stream)
+{
+    const struct frame_stream_item *item;
+    unsigned count = 0;
+    TAILQ_FOREACH(item, &stream->out.urgent, entry)
+    count++;
+    TAILQ_FOREACH(item, &stream->out.bulk, entry)
+    count++;
+    return count;
 }
 
 static bool commitment_open(const struct frame_stream_out *out)
@@ -98,7 +117,7 @@ bool frame_stream_idle(const struct frame_stream *stream)
            !commitment_open(&stream->out);
 }
 
-/* Return the frame of the next segment of the first item. */
+/* Return the frame of the next segment of the open item. */
 static struct frame next_segment(const struct frame_stream_out *out,
                                  const struct frame_stream_item *item)
 {
@@ -122,7 +141,10 @@ static int commit_next(struct frame_stream *stream)
         stream->out.committed = stream->out.small;
         stream->out.small = empty;
     }
-    struct frame_stream_item *item = TAILQ_FIRST(&stream->out.items);
+    if (!stream->out.open)
+        stream->out.open = TAILQ_EMPTY(&stream->out.urgent) ? TAILQ_FIRST(&stream->out.bulk)
+                                                            : TAILQ_FIRST(&stream->out.urgent);
+    const struct frame_stream_item *item = stream->out.open;
     if (!item)
         return 0;
     struct frame frame = next_segment(&stream->out, item);
@@ -140,7 +162,7 @@ static int commit_next(struct frame_stream *stream)
                            stream->out.trailer);
 }
 
-/* Finish the commitment: all of it is sent. Complete the first item if its last segment was part of
+/* Finish the commitment: all of it is sent. Complete the open item if its last segment was part of
  * it. */
 static void commitment_done(struct frame_stream *stream)
 {
@@ -151,10 +173,11 @@ static void commitment_done(struct frame_stream *stream)
     if (!stream->out.item_committed)
         return;
     stream->out.item_committed = false;
-    struct frame_stream_item *item = TAILQ_FIRST(&stream->out.items);
+    struct frame_stream_item *item = stream->out.open;
     if (item->type == FRAME_OFFER || stream->out.item_position == item->size_bytes) {
         stream->out.item_position = 0;
-        TAILQ_REMOVE(&stream->out.items, item, entry);
+        stream->out.open = NULL;
+        TAILQ_REMOVE(queue_of(&stream->out, item), item, entry);
         stream->events->item_sent(stream->context, item);
     }
 }
@@ -209,9 +232,12 @@ int frame_stream_send(struct frame_stream *stream)
     }
 }
 
-int frame_stream_abandon(struct frame_stream *stream)
+int frame_stream_abandon(struct frame_stream *stream, struct frame_stream_items *ret_items)
 {
-    TAILQ_INIT(&stream->out.items);
+    TAILQ_INIT(ret_items);
+    TAILQ_CONCAT(ret_items, &stream->out.urgent, entry);
+    TAILQ_CONCAT(ret_items, &stream->out.bulk, entry);
+    stream->out.open = NULL;
     stream->out.item_committed = false;
     stream->out.item_position = 0;
     if (stream->out.segment_left == 0 || stream->out.abandoned)

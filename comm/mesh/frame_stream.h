@@ -1,10 +1,11 @@
 /*
  * Send and receive frames over a link, with the frames that are partly sent or partly received.
  *
- * Out: small frames in a buffer, messages in a queue. At every segment boundary the waiting small
- * frames go first, then one segment of the first message. A frame that the link has taken in part
- * is finished before any other ("committed"). Messages are sent from their own memory, without a
- * copy.
+ * Out: small frames in a buffer, messages in two queues. At every segment boundary the waiting
+ * small frames go first, then one segment of the message that is open. When none is open, the first
+ * urgent one opens, and a bulk message only where no urgent one waits. A frame that the link has
+ * taken in part is finished before any other ("committed"). Messages are sent from their own
+ * memory, without a copy.
  *
  * In: headers and small payloads pass through a staging buffer; the payload of a segment is read
  * straight to its destination, with the staging buffer behind it for the next frames, in one call.
@@ -36,6 +37,7 @@
 struct frame_stream_item {
     TAILQ_ENTRY(frame_stream_item) entry;
     enum frame_type type; /* FRAME_DATA, FRAME_DELIVERY, FRAME_OFFER */
+    bool bulk;            /* urgent messages go first */
     uint64_t tag;
     const uint8_t *data;
     size_t size_bytes;
@@ -68,16 +70,17 @@ struct frame_stream_in {
 /* Frames that leave. */
 struct frame_stream_out {
     struct frame_seal *seal; /* NULL: frames have no tags yet */
-    struct frame_stream_items items;
-    size_t item_position;   /* bytes of the first item that were committed */
-    struct bytes small;     /* encoded small frames that wait for a boundary */
-    struct bytes committed; /* small frames and a segment's header on their way */
+    struct frame_stream_items urgent, bulk;
+    struct frame_stream_item *open; /* the first of its queue, committed in part; NULL: none */
+    size_t item_position;           /* bytes of it that were committed */
+    struct bytes small;             /* encoded small frames that wait for a boundary */
+    struct bytes committed;         /* small frames and a segment's header on their way */
     size_t committed_position;
     const uint8_t *segment; /* the payload behind `committed` */
     size_t segment_left;
     uint8_t trailer[FRAME_SEAL_TAG_SIZE]; /* of the segment, behind it */
     size_t trailer_left;
-    bool item_committed; /* `committed` ends with a segment (or offer) of the first item */
+    bool item_committed; /* `committed` ends with a segment (or offer) of the open item */
     uint8_t *abandoned;  /* owned copy of a segment whose message was abandoned */
 };
 
@@ -111,9 +114,8 @@ int frame_stream_seal(struct frame_stream *stream, enum frame_seal_kind kind,
 int frame_stream_put(struct frame_stream *stream, enum frame_type type, uint64_t tag, uint64_t size,
                      const void *payload, uint32_t length) CHECK_RESULT;
 
-/** frame_stream_queue() - queue an item behind the others; borrowed until item_sent or
- * frame_stream_abandon()
- */
+/** frame_stream_queue() - queue an item behind the others of its kind, urgent or bulk; borrowed
+ * until item_sent or frame_stream_abandon() */
 void frame_stream_queue(struct frame_stream *stream, struct frame_stream_item *item);
 
 /** frame_stream_idle() - return whether nothing waits to be sent */
@@ -121,6 +123,9 @@ bool frame_stream_idle(const struct frame_stream *stream);
 
 /** frame_stream_items_waiting() - return whether an item waits or is partly sent */
 bool frame_stream_items_waiting(const struct frame_stream *stream);
+
+/** frame_stream_count() - count these items */
+unsigned frame_stream_count(const struct frame_stream *stream);
 
 /** frame_stream_send() - hand as many bytes over as the link takes; 0, -ENOMEM, or the link's
  * error */
@@ -141,8 +146,10 @@ ssize_t frame_stream_discard(struct frame_stream *stream, size_t budget_bytes) C
 /**
  * frame_stream_abandon() - drop all items at once without events; their data is not touched any
  * more
+ * @ret_items: receives them
  *
  * A partly sent segment is copied, so that small frames can still follow it. -ENOMEM: no frame can
  * follow; close the link.
  */
-int frame_stream_abandon(struct frame_stream *stream) CHECK_RESULT;
+int frame_stream_abandon(struct frame_stream *stream,
+                         struct frame_stream_items *ret_items) CHECK_RESULT;

@@ -69,6 +69,7 @@ static int init_peers(struct mesh *mesh, const struct mesh_options *options, str
         peer->mesh = mesh;
         inbox_init(&peer->inbox, 0);
         TAILQ_INIT(&peer->sends);
+        TAILQ_INIT(&peer->bulk_sends);
         TAILQ_INIT(&peer->offers);
         if (i > 0 && peer[-1].options.rank == peer->options.rank)
             return error_set(error, -EINVAL, "links: rank %u is named twice", peer->options.rank);
@@ -308,7 +309,7 @@ static int copy_data(struct mesh_request *request, const void *data)
 }
 
 static int send_locked(struct mesh *mesh, unsigned rank, uint64_t tag, const void *data,
-                       size_t size_bytes, struct mesh_request **ret_request)
+                       size_t size_bytes, bool bulk, struct mesh_request **ret_request)
 {
     struct mesh_request *request;
     int status = request_new(mesh, rank, tag, size_bytes, &request);
@@ -316,6 +317,7 @@ static int send_locked(struct mesh *mesh, unsigned rank, uint64_t tag, const voi
         return status;
     request->item.data = data;
     request->item.size_bytes = size_bytes;
+    request->item.bulk = bulk;
     if (!ret_request) {
         status = copy_data(request, data);
         if (status < 0) {
@@ -330,7 +332,7 @@ static int send_locked(struct mesh *mesh, unsigned rank, uint64_t tag, const voi
                                                  * in flight */
         return 0;
     }
-    TAILQ_INSERT_TAIL(&request->peer->sends, request, entry);
+    TAILQ_INSERT_TAIL(bulk ? &request->peer->bulk_sends : &request->peer->sends, request, entry);
     mesh_wake(mesh);
     return 0;
 }
@@ -339,7 +341,16 @@ int mesh_send(struct mesh *mesh, unsigned peer, uint64_t tag, const void *data, 
               struct mesh_request **ret_request)
 {
     pthread_mutex_lock(&mesh->lock);
-    int status = send_locked(mesh, peer, tag, data, size_bytes, ret_request);
+    int status = send_locked(mesh, peer, tag, data, size_bytes, false, ret_request);
+    pthread_mutex_unlock(&mesh->lock);
+    return status;
+}
+
+int mesh_send_bulk(struct mesh *mesh, unsigned peer, uint64_t tag, const void *data,
+                   size_t size_bytes, struct mesh_request **ret_request)
+{
+    pthread_mutex_lock(&mesh->lock);
+    int status = send_locked(mesh, peer, tag, data, size_bytes, true, ret_request);
     pthread_mutex_unlock(&mesh->lock);
     return status;
 }
@@ -508,6 +519,22 @@ int mesh_wait(struct mesh_request *request, uint64_t deadline_ns)
         fill_from_message(request);
     request_free_unlocked(request);
     return result;
+}
+
+void mesh_await_any(struct mesh *mesh, struct mesh_request *const *requests, unsigned count)
+{
+    uint64_t began_ns = clock_monotonic_ns();
+    bool done = false;
+    pthread_mutex_lock(&mesh->lock);
+    while (!done) {
+        for (unsigned i = 0; i < count; i++)
+            done = done || (requests[i] && requests[i]->done);
+        if (!done)
+            wait_changed(mesh, UINT64_MAX);
+    }
+    pthread_mutex_unlock(&mesh->lock);
+    atomic_fetch_add_explicit(&mesh->counters.wait_ns, clock_monotonic_ns() - began_ns,
+                              memory_order_relaxed);
 }
 
 bool mesh_test(struct mesh_request *request)

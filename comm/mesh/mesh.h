@@ -142,6 +142,17 @@ int mesh_send(struct mesh *mesh, unsigned peer, uint64_t tag, const void *data, 
               struct mesh_request **ret_request) CHECK_RESULT;
 
 /**
+ * mesh_send_bulk() - post a message that lets the others of its link go first; as mesh_send(), with
+ * a request
+ *
+ * It is handed over only when the peer posts its receive, and not cut: another message waits while
+ * it is being sent. So a large amount of data is sent in messages of a few megabytes, under a tag
+ * of which all messages are bulk.
+ */
+int mesh_send_bulk(struct mesh *mesh, unsigned peer, uint64_t tag, const void *data,
+                   size_t size_bytes, struct mesh_request **ret_request) CHECK_RESULT;
+
+/**
  * mesh_receive() - post a receive of exactly @size_bytes; @data is filled when mesh_wait() returns
  * 0 Return: as mesh_send(); -EMSGSIZE: a message of another size is here, which fails the mesh
  */
@@ -175,6 +186,10 @@ int mesh_wait(struct mesh_request *request, uint64_t deadline_ns) CHECK_RESULT;
  * @look: NULL: no more
  */
 void mesh_meanwhile(struct mesh *mesh, void (*look)(void *context), void *context);
+
+/** mesh_await_any() - wait until mesh_wait() of one of @requests, at least, would return at once;
+ * NULL ones do not count */
+void mesh_await_any(struct mesh *mesh, struct mesh_request *const *requests, unsigned count);
 
 /** mesh_test() - return whether mesh_wait() would return at once */
 bool mesh_test(struct mesh_request *request);

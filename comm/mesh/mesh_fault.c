@@ -23,13 +23,9 @@ static unsigned count_requests(const struct mesh_requests *requests)
 
 static unsigned count_sends(const struct peer *peer)
 {
-    unsigned count = count_requests(&peer->sends) + count_requests(&peer->offers);
-    if (peer->connection) {
-        const struct frame_stream_item *item;
-        TAILQ_FOREACH(item, &peer->connection->stream.out.items, entry)
-        count++;
-    }
-    return count;
+    unsigned count = count_requests(&peer->sends) + count_requests(&peer->bulk_sends) +
+                     count_requests(&peer->offers);
+    return peer->connection ? count + frame_stream_count(&peer->connection->stream) : count;
 }
 
 /* Complete every request and wake every waiting thread; with the lock. */

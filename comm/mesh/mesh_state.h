@@ -72,9 +72,9 @@ struct peer {
     struct mesh_peer options;
     struct connection *connection; /* NULL: none */
 
-    struct inbox inbox;         /* lock */
-    struct mesh_requests sends; /* lock: posted, not yet seen by the I/O thread */
-    bool left;                  /* lock: the peer has sent BYE; only the I/O thread writes it */
+    struct inbox inbox;                     /* lock */
+    struct mesh_requests sends, bulk_sends; /* lock: posted, the I/O thread has not taken them */
+    bool left; /* lock: the peer has sent BYE; only the I/O thread writes it */
 
     /* rendezvous */
     struct tcp_host host; /* of its address */
@@ -86,7 +86,8 @@ struct peer {
     /* transfer */
     uint64_t credit_bytes;       /* bytes the peer accepts without an OFFER */
     struct mesh_requests offers; /* sends that were offered to the peer */
-    unsigned offer_count;        /* offered sends, plus the offers still in the stream's queue */
+    unsigned offer_count;        /* urgent sends of `offers` and in the stream's queue */
+    unsigned bulk_count;         /* bulk sends that were taken and are not sent in full */
     uint64_t offers_made, offers_seen;
 };
 

@@ -4,11 +4,17 @@
  * Order: messages of one tag are matched in the order in which they were posted, because DATA and
  * OFFER leave through one queue; only the bytes of an offered message may come after those of a
  * later one. Nothing here waits for the peer's main thread, so no message can block another.
+ *
+ * Bulk messages have queues of their own, here and in the stream. They are all offered, so that
+ * they never take the credit that urgent ones need, and BULK_MAX at a time, so that there are
+ * always offers left for urgent ones, and that the peer's accepts are ahead of the bytes.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "comm/mesh/mesh_state.h"
+
+#define BULK_MAX 16u /* bulk messages of a link that are offered or on their way */
 
 #define REQUEST_OF(item_pointer)                                                                   \
     ((struct mesh_request *)(void *)((char *)(item_pointer)-offsetof(struct mesh_request, item)))
@@ -25,7 +31,7 @@ int message_transfer_begin(struct connection *connection)
     pthread_mutex_unlock(&mesh->lock);
     TAILQ_INIT(&peer->offers);
     peer->credit_bytes = 0;
-    peer->offer_count = 0;
+    peer->offer_count = peer->bulk_count = 0;
     peer->offers_made = peer->offers_seen = 0;
     connection->stream.events = mesh->link_events;
     return frame_stream_put(&connection->stream, FRAME_CREDIT, 0, window_bytes, NULL, 0);
@@ -43,25 +49,40 @@ void message_transfer_send_done(struct mesh_request *request, int result)
     request_free(request);
 }
 
+static bool fits_credit(const struct peer *peer, const struct mesh_request *request)
+{
+    return !request->item.bulk &&
+           (uint64_t)request->size_bytes + INBOX_MESSAGE_CHARGE <= peer->credit_bytes;
+}
+
 static void queue_send(struct peer *peer, struct mesh_request *request)
 {
-    uint64_t charge_bytes = (uint64_t)request->size_bytes + INBOX_MESSAGE_CHARGE;
     request->item.tag = request->tag;
-    if (charge_bytes <= peer->credit_bytes) {
-        peer->credit_bytes -= charge_bytes;
+    if (fits_credit(peer, request)) {
+        peer->credit_bytes -= (uint64_t)request->size_bytes + INBOX_MESSAGE_CHARGE;
         request->item.type = FRAME_DATA;
     } else {
         request->item.type = FRAME_OFFER;
         request->offer = peer->offers_made++;
-        peer->offer_count++;
+        *(request->item.bulk ? &peer->bulk_count : &peer->offer_count) += 1;
     }
     frame_stream_queue(&peer->connection->stream, &request->item);
 }
 
 static bool send_possible(const struct peer *peer, const struct mesh_request *request)
 {
-    return peer->offer_count < INBOX_OFFERS_MAX ||
-           (uint64_t)request->size_bytes + INBOX_MESSAGE_CHARGE <= peer->credit_bytes;
+    if (request->item.bulk)
+        return peer->bulk_count < BULK_MAX;
+    return peer->offer_count < INBOX_OFFERS_MAX - BULK_MAX || fits_credit(peer, request);
+}
+
+static void take_sends(struct peer *peer, struct mesh_requests *sends)
+{
+    struct mesh_request *request;
+    while ((request = TAILQ_FIRST(sends)) && send_possible(peer, request)) {
+        TAILQ_REMOVE(sends, request, entry);
+        queue_send(peer, request);
+    }
 }
 
 int message_transfer_take_posted(struct peer *peer)
@@ -71,10 +92,8 @@ int message_transfer_take_posted(struct peer *peer)
     int status = 0;
     if (!connection || connection->state != CONNECTION_UP)
         return 0;
-    while ((request = TAILQ_FIRST(&peer->sends)) && send_possible(peer, request)) {
-        TAILQ_REMOVE(&peer->sends, request, entry);
-        queue_send(peer, request);
-    }
+    take_sends(peer, &peer->sends);
+    take_sends(peer, &peer->bulk_sends);
     while (status == 0 && (request = TAILQ_FIRST(&peer->inbox.accepting))) {
         TAILQ_REMOVE(&peer->inbox.accepting, request, entry);
         TAILQ_INSERT_TAIL(&peer->inbox.accepted, request, entry);
@@ -96,6 +115,10 @@ void message_transfer_sent(struct connection *connection, struct frame_stream_it
     }
     atomic_fetch_add_explicit(&mesh->counters.messages_sent, 1, memory_order_relaxed);
     pthread_mutex_lock(&mesh->lock);
+    if (request->item.bulk) {
+        connection->peer->bulk_count--;
+        take_sends(connection->peer, &connection->peer->bulk_sends);
+    }
     message_transfer_send_done(request, 0);
     pthread_cond_broadcast(&mesh->changed);
     pthread_mutex_unlock(&mesh->lock);
@@ -104,7 +127,7 @@ void message_transfer_sent(struct connection *connection, struct frame_stream_it
 bool message_transfer_drained(struct peer *peer)
 {
     pthread_mutex_lock(&peer->mesh->lock);
-    bool posted = !TAILQ_EMPTY(&peer->sends);
+    bool posted = !TAILQ_EMPTY(&peer->sends) || !TAILQ_EMPTY(&peer->bulk_sends);
     pthread_mutex_unlock(&peer->mesh->lock);
     return !posted && TAILQ_EMPTY(&peer->offers) &&
            !frame_stream_items_waiting(&peer->connection->stream);
@@ -117,10 +140,8 @@ void message_transfer_drop_sends(struct peer *peer, int result)
         struct frame_stream *stream = &peer->connection->stream;
         struct frame_stream_item *item, *next;
         struct frame_stream_items items;
-        TAILQ_INIT(&items);
-        TAILQ_CONCAT(&items, &stream->out.items, entry);
-        /* Copy the data that the stream still needs before its owner may free it. */
-        if (frame_stream_abandon(stream) < 0)
+        /* This copies the data that the stream still needs, before its owner may free it. */
+        if (frame_stream_abandon(stream, &items) < 0)
             peer->connection->output_over = true;
         for (item = TAILQ_FIRST(&items); item; item = next) {
             next = TAILQ_NEXT(item, entry);
@@ -131,6 +152,7 @@ void message_transfer_drop_sends(struct peer *peer, int result)
         TAILQ_REMOVE(&peer->offers, request, entry);
         message_transfer_send_done(request, result);
     }
+    TAILQ_CONCAT(&peer->sends, &peer->bulk_sends, entry);
     while ((request = TAILQ_FIRST(&peer->sends))) {
         TAILQ_REMOVE(&peer->sends, request, entry);
         message_transfer_send_done(request, result);
@@ -192,7 +214,8 @@ int message_transfer_accept(struct connection *connection, const struct frame *f
         if (request->offer != frame->tag)
             continue;
         TAILQ_REMOVE(&peer->offers, request, entry);
-        peer->offer_count--;
+        if (!request->item.bulk)
+            peer->offer_count--;
         request->item.type = FRAME_DELIVERY;
         request->item.tag = request->offer;
         frame_stream_queue(&connection->stream, &request->item);

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/timeouts.h"
 #include "elastic/job/job_spec.h"
 #include "elastic/leader/leader_internal.h"
 #include "elastic/leader/leader_netsplit.h"
@@ -162,10 +163,26 @@ static int complete(struct leader_context *context)
     return end_now(context, PLAN_REASON_PAUSE, JOB_COMPLETED, "all steps are committed");
 }
 
+/* Return whether the change in force has waited for the end of a step for a while, which may be
+ * long: a pause comes first then. */
+static bool waits_for_a_step(struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    uint64_t due = context->memory->published.ns + TIMEOUTS_HURRY * view->failure_timeout_ns;
+    if (!view->plan->change.planned || leader_running_generation(context) != view->plan->follows)
+        return false;
+    if (view->now_ns < due)
+        leader_wake(context, due);
+    return view->now_ns >= due;
+}
+
 static int pause_when_possible(struct leader_context *context)
 {
+    const char *text = "pause is asked for";
     if (context->roster.all_running)
-        return leader_empty_plan(context, PLAN_REASON_PAUSE, true, "pause is asked for");
+        return leader_empty_plan(context, PLAN_REASON_PAUSE, true, text);
+    if (waits_for_a_step(context))
+        return leader_empty_plan_instead(context, PLAN_REASON_PAUSE, text);
     leader_say(context, JOB_PAUSING, "pause is asked for: generation %llu must begin first",
                (unsigned long long)context->view->plan->generation);
     return 0;

@@ -7,6 +7,7 @@
 #include "base/timeouts.h"
 #include "elastic/job/job_spec.h"
 #include "elastic/leader/leader_internal.h"
+#include "elastic/leader/leader_supersede.h"
 
 /* Return the time until a switch can begin, at worst: the ends of a step's pipeline are not left
  * (early_switch.h), and one more micro-batch may have begun. */
@@ -20,13 +21,6 @@ static uint64_t time_to_switch(const struct leader_view *view)
     return (uint64_t)(step_ns * MIN(1.0, (2.0 * layout->stage_count + 1) / count));
 }
 
-/* Return whether the job trains there, or did when it was told to leave. */
-static bool trains(const struct roster *roster, const struct roster_member *member)
-{
-    return roster->view->plan->layout.worker_count ? roster_is_worker(roster, member)
-                                                   : member->rank >= 0;
-}
-
 uint64_t leader_time_left(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;
@@ -34,7 +28,7 @@ uint64_t leader_time_left(const struct leader_context *context)
     for (unsigned i = 0; i < context->roster.count; i++) {
         const struct roster_member *member = &context->roster.members[i];
         uint64_t deadline_ns = member->node ? member->node->drain_deadline_ns : 0;
-        if (!trains(&context->roster, member) || deadline_ns == 0 || !member->node->draining)
+        if (member->rank < 0 || deadline_ns == 0 || !member->node->draining)
             continue;
         left_ns = MIN(left_ns, deadline_ns > view->now_ns ? deadline_ns - view->now_ns : 0);
     }
@@ -47,12 +41,31 @@ static bool stays(const struct leader_context *context, const struct plan_worker
     return node && !node->draining;
 }
 
+/* Sum the bytes that a change which has not begun takes from workers that it leaves on such nodes:
+ * perhaps nobody else has them. */
+static size_t donated_bytes(struct leader_context *context, const size_t *unit_bytes)
+{
+    const struct plan *plan = context->view->plan;
+    size_t bytes = 0;
+    if (!plan->change.planned || leader_running_generation(context) != plan->follows)
+        return 0;
+    for (unsigned i = 0; i < plan->start.move_count; i++) {
+        const struct plan_move *move = &plan->start.moves[i];
+        if (move->from_rank >= plan->layout.worker_count &&
+            !stays(context, &plan->layout.workers[move->from_rank]))
+            bytes += unit_bytes[move->unit];
+    }
+    return bytes;
+}
+
 /* Sum the bytes of stages all of whose replicas, and shadow, are on nodes that go. */
 static void weigh_state(struct leader_context *context, struct preemption *numbers)
 {
     const struct plan *plan = context->view->plan;
     AUTO_FREE size_t *unit_bytes = leader_unit_bytes(context, context->view->progress.frozen_layers,
                                                      &numbers->bytes_per_second);
+    if (unit_bytes)
+        numbers->alone_bytes = donated_bytes(context, unit_bytes);
     for (unsigned stage = 0; stage < plan->layout.stage_count; stage++) {
         int shadow = plan_layout_shadow_of(&plan->layout, stage);
         bool alone = shadow < 0 || !stays(context, &plan->layout.workers[shadow]);

@@ -33,20 +33,29 @@ static enum holding holding_of(const bool *held, const struct plan *plan, unsign
 }
 
 /* Add the worker's stage, which `holds` of the report covers. */
-static void add_stage(const bool *held, const struct plan_layout *layout, unsigned rank,
-                      struct worker_report *report)
+static void add_stage(const struct plan_layout *layout, unsigned rank, struct worker_report *report)
 {
     const unsigned *stage = &layout->stage_first_unit[rank % layout->stage_count];
-    if (held[stage[0]])
-        add_range(report, stage[0], stage[1] - stage[0], false);
+    add_range(report, stage[0], stage[1] - stage[0], false);
+}
+
+static bool holds_stage(const bool *held, const struct plan_layout *layout, unsigned rank)
+{
+    const unsigned *stage = &layout->stage_first_unit[rank % layout->stage_count];
+    unsigned unit = stage[0];
+    while (unit < stage[1] && held[unit])
+        unit++;
+    return unit == stage[1];
 }
 
 void holdings_describe(const bool *held, unsigned unit_count, const struct plan *plan,
                        unsigned rank, struct worker_report *report)
 {
     unsigned end;
+    if (plan && !holds_stage(held, &plan->layout, rank))
+        plan = NULL; /* the links broke before all of it had arrived */
     if (plan)
-        add_stage(held, &plan->layout, rank, report);
+        add_stage(&plan->layout, rank, report);
     for (unsigned unit = 0; unit < unit_count; unit = end) {
         enum holding holding = holding_of(held, plan, rank, unit);
         for (end = unit + 1; end < unit_count; end++)

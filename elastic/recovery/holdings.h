@@ -11,7 +11,8 @@
  * holdings_describe() - write the unit ranges of @report, which has none yet
  * @held: of each of @unit_count units, whether it is in memory
  * @plan, @rank: the generation whose stage, and whose copies of other stages, the worker keeps at
- * the same step; NULL: none, all held units are left from before
+ * the same step; NULL: none, all held units are left from before, as they are where the stage is
+ * not whole
  *
  * The stage comes first: the report's `holds` covers the stage, and copies that are kept.
  */

@@ -245,7 +245,7 @@ static int prepare(const struct stage_options *options)
     if (!has_attention(options))
         return 0;
     int status = options->kernel->attention_prepare(options->device, shape);
-    return status == 0 && options->frozen > 0 && options->batch > 1
+    return status == 0 && (options->frozen > 0 || options->freezes) && options->batch > 1
                ? options->kernel->attention_prepare(options->device, sample)
                : status;
 }

@@ -60,6 +60,7 @@ struct stage_options {
     unsigned batch;  /* B of one micro-batch */
     unsigned slots;  /* micro-batches in flight, >= 1 */
     bool splits;     /* backward may be split */
+    bool freezes; /* units may freeze later: what that takes of the device for good, it takes now */
     enum stage_recompute recompute;
     void *memory; /* stage_memory_bytes() of the device, zeroed, borrowed for the stage's life;
                      NULL: the stage takes it itself */
@@ -108,6 +109,18 @@ size_t stage_sample_bytes(const struct stage *stage);
  */
 void stage_forward_frozen(struct stage *stage, unsigned slot, unsigned sample, unsigned from,
                           void *const *weights, const int32_t *tokens);
+
+/* Asked before the forward of each unit of the stage that is not frozen, on the thread of the
+ * caller. */
+struct stage_gate {
+    bool (*passes)(void *context, unsigned unit); /* false: the forward ends before @unit, and has
+                                                     no result */
+    void *context;
+};
+
+/** stage_set_gate() - ask @gate, copied, from now on; NULL: none. While there is one, nothing is
+ * recorded or replayed (model/net/recordings.h) */
+void stage_set_gate(struct stage *stage, const struct stage_gate *gate);
 
 /**
  * stage_forward() - run the stage's units that are not frozen on slot @slot

@@ -2,6 +2,8 @@
 #include "model/net/stage.h"
 #include "model/net/stage_private.h"
 
+static const struct stage_gate NO_GATE = {0};
+
 /* Context of one unit's forward: its tensors, streams and kept activations. */
 struct forward {
     const struct stage *stage;
@@ -183,19 +185,30 @@ static void forward_unit(const struct forward *f, struct forward *above, const i
     }
 }
 
+static bool passes(const struct stage_gate *gate, unsigned unit)
+{
+    return !gate->passes || gate->passes(gate->context, unit);
+}
+
 /* Units [@first, @end). @stage: with the rows of all samples of the slot, or of one sample, the
- * @sample-th */
-static void forward_units(const struct stage *stage, const struct stage_slot *slot, unsigned sample,
-                          unsigned first, unsigned end, void *const *weights)
+ * @sample-th. A unit makes the norm of the one above with its weights. false: @gate ended it */
+static bool forward_units(const struct stage *stage, const struct stage_slot *slot, unsigned sample,
+                          unsigned first, unsigned end, void *const *weights,
+                          const struct stage_gate *gate)
 {
     const int32_t *tokens = slot->tokens ? slot->tokens + sample * stage->spec.context : NULL;
     struct forward f = forward_of(stage, slot, first, sample, weights[first]), above;
 
+    if (!passes(gate, first))
+        return false;
     for (unsigned i = first; i < end; i++, f = above) {
         bool last = i + 1 == end;
+        if (!last && !passes(gate, i + 1))
+            return false;
         above = last ? f : forward_of(stage, slot, i + 1, sample, weights[i + 1]);
         forward_unit(&f, last ? NULL : &above, tokens);
     }
+    return true;
 }
 
 static struct stage one_sample_of(const struct stage *stage)
@@ -227,7 +240,13 @@ static void forward_recorded(struct stage *stage, unsigned slot_index,
 
     follow_weights(stage, weights);
     while (recordings_next(stage->recordings, &key))
-        forward_units(stage, slot, 0, stage->shared.frozen, stage->unit_count, weights);
+        (void)forward_units(stage, slot, 0, stage->shared.frozen, stage->unit_count, weights,
+                            &NO_GATE);
+}
+
+void stage_set_gate(struct stage *stage, const struct stage_gate *gate)
+{
+    stage->gate = gate ? *gate : NO_GATE;
 }
 
 void stage_forward_frozen(struct stage *stage, unsigned slot_index, unsigned sample, unsigned from,
@@ -246,7 +265,7 @@ void stage_forward_frozen(struct stage *stage, unsigned slot_index, unsigned sam
                               context * sizeof(int32_t));
     follow_weights(stage, weights);
     while (recordings_next(stage->recordings, &key))
-        forward_units(&one, slot, sample, from, stage->shared.frozen, weights);
+        (void)forward_units(&one, slot, sample, from, stage->shared.frozen, weights, &NO_GATE);
 }
 
 /* The losses are no part of a recording: with a mask, their scale changes in every step. */
@@ -265,10 +284,11 @@ void stage_forward(struct stage *stage, unsigned slot_index, void *const *weight
         stage->kernel->upload(stage->device, slot->tokens, tokens, stage->rows * sizeof(int32_t));
     if (has_loss)
         stage->kernel->upload(stage->device, slot->targets, targets, stage->rows * sizeof(int32_t));
-    if (keep)
+    if (keep && !stage->gate.passes)
         forward_recorded(stage, slot_index, slot, weights);
-    else /* evaluation is rare */
-        forward_units(stage, slot, 0, stage->shared.frozen, stage->unit_count, weights);
+    else if (!forward_units(stage, slot, 0, stage->shared.frozen, stage->unit_count, weights,
+                            &stage->gate)) /* evaluation is rare */
+        return;
     if (has_loss)
         forward_loss(stage, slot, loss_scale);
 }

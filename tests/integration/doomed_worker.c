@@ -202,14 +202,14 @@ int __wrap_mesh_open(const struct mesh_options *options, int cancel, struct mesh
     return status;
 }
 
-int __real_handover_receive(struct handover *handover, struct error *error);
-int __wrap_handover_receive(struct handover *handover, struct error *error);
-int __wrap_handover_receive(struct handover *handover, struct error *error)
+int __real_handover_finish(struct handover *handover);
+int __wrap_handover_finish(struct handover *handover);
+int __wrap_handover_finish(struct handover *handover)
 {
     int status;
 
     pass("receiving");
-    status = __real_handover_receive(handover, error);
+    status = __real_handover_finish(handover);
     if (!status)
         pass("handed-over");
     return status;
@@ -286,7 +286,7 @@ void __wrap_gradient_norm_record(struct gradient_norm *squares, const struct pla
     __real_gradient_norm_record(squares, plan, rank, gradients, record);
 }
 
-/* Another thread sends the messages: at this place a message is only known to be in flight. */
+/* Another thread sends the messages: at these places a message is only known to be in flight. */
 int __real_mesh_send(struct mesh *mesh, unsigned peer, uint64_t tag, const void *data,
                      size_t size_bytes, struct mesh_request **ret_request);
 int __wrap_mesh_send(struct mesh *mesh, unsigned peer, uint64_t tag, const void *data,
@@ -295,14 +295,30 @@ int __wrap_mesh_send(struct mesh *mesh, unsigned peer, uint64_t tag, const void 
                      size_t size_bytes, struct mesh_request **ret_request)
 {
     static const char *const places[] = {
-        [TAG_REDUCE] = "reducing", [TAG_HOLD] = "held",          [TAG_COMMIT] = "committing",
-        [TAG_CLOSING] = "closing", [TAG_STATE] = "handing-over",
+        [TAG_REDUCE] = "reducing",
+        [TAG_HOLD] = "held",
+        [TAG_COMMIT] = "committing",
+        [TAG_CLOSING] = "closing",
     };
     int status = __real_mesh_send(mesh, peer, tag, data, size_bytes, ret_request);
     uint64_t kind = tag >> 56;
 
     if (!status && kind < ARRAY_COUNT(places) && places[kind])
         pass(places[kind]);
+    return status;
+}
+
+int __real_mesh_send_bulk(struct mesh *mesh, unsigned peer, uint64_t tag, const void *data,
+                          size_t size_bytes, struct mesh_request **ret_request);
+int __wrap_mesh_send_bulk(struct mesh *mesh, unsigned peer, uint64_t tag, const void *data,
+                          size_t size_bytes, struct mesh_request **ret_request);
+int __wrap_mesh_send_bulk(struct mesh *mesh, unsigned peer, uint64_t tag, const void *data,
+                          size_t size_bytes, struct mesh_request **ret_request)
+{
+    int status = __real_mesh_send_bulk(mesh, peer, tag, data, size_bytes, ret_request);
+
+    if (!status)
+        pass("handing-over");
     return status;
 }
 

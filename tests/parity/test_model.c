@@ -456,73 +456,6 @@ static void test_padding_stays_zero(void **state)
     step_done(&step);
 }
 
-/* ---- the stage's own promises ---- */
-
-static void test_evaluation_gives_the_loss_of_training(void **state)
-{
-    (void)state;
-    struct stage *stage = tiny_stage(&tiny, 0, TINY_UNITS, 1);
-
-    stage_forward(stage, 0, tiny.weights, tiny.tokens[1], tiny.targets[1], true, LOSS_SCALE);
-    double trained = stage_loss_sum(stage, 0);
-    stage_forward(stage, 0, tiny.weights, tiny.tokens[1], tiny.targets[1], false, 0.0f);
-    double evaluated = stage_loss_sum(stage, 0);
-    assert_memory_equal(&trained, &evaluated, sizeof(trained));
-    stage_free(stage);
-}
-
-static int refuse_to_synchronize(struct kernel_device *device, struct error *error)
-{
-    (void)device;
-    (void)error;
-    fail_msg("all queues are waited for");
-    return -EIO;
-}
-
-/* A snapshot or a message in another queue does not hold up the next micro-batch. */
-static void test_a_loss_waits_for_its_own_queue_alone(void **state)
-{
-    struct kernel table = *tiny.kernel;
-    struct tiny_model apart = tiny;
-
-    (void)state;
-    table.synchronize = refuse_to_synchronize;
-    apart.kernel = &table;
-    struct stage *stage = tiny_stage(&apart, 0, TINY_UNITS, 1);
-    stage_forward(stage, 0, tiny.weights, tiny.tokens[1], tiny.targets[1], true, LOSS_SCALE);
-    assert_true(stage_loss_sum(stage, 0) > 0.0);
-    stage_free(stage);
-}
-
-static void test_memory_is_foretold(void **state)
-{
-    (void)state;
-    struct stage_options options = {.kernel = tiny.kernel,
-                                    .device = tiny.device,
-                                    .spec = tiny.spec,
-                                    .unit_count = TINY_UNITS,
-                                    .batch = TINY_BATCH,
-                                    .slots = 1};
-    size_t one = stage_memory_bytes(&options), kept = 0;
-    struct unit_cost cost;
-
-    options.slots = 2;
-    size_t slot_bytes = stage_memory_bytes(&options) - one;
-    for (unsigned unit = 0; unit < TINY_UNITS; unit++) {
-        model_unit_cost(tiny.spec, unit, TINY_BATCH, &cost);
-        kept += cost.activation_bytes;
-    }
-    assert_in_range(slot_bytes, kept, kept + kept / 50); /* alignment apart, the sum of the units */
-
-    struct stage *stage = NULL;
-    struct error error = {0};
-    options.batch = UINT32_MAX;
-    options.slots = UINT32_MAX;
-    assert_int_equal(stage_memory_bytes(&options), SIZE_MAX);
-    assert_int_equal(stage_new(&options, &stage, &error), -ENOMEM);
-    assert_null(stage);
-}
-
 /* ---- computing again instead of keeping ---- */
 
 /* A step of the whole model whose first @frozen units have no backward. */
@@ -601,21 +534,6 @@ static void test_frozen_units_compute_samples_and_leave_the_others_alone(void **
     }
 }
 
-static void test_frozen_units_need_no_memory_each(void **state)
-{
-    (void)state;
-    struct stage_options options = {.kernel = tiny.kernel,
-                                    .device = tiny.device,
-                                    .spec = tiny.spec,
-                                    .unit_count = TINY_UNITS - 1,
-                                    .batch = TINY_BATCH,
-                                    .slots = 4,
-                                    .frozen = TINY_UNITS - 1};
-    size_t all = stage_memory_bytes(&options);
-    options.unit_count = options.frozen = TINY_UNITS - 3;
-    assert_int_equal(stage_memory_bytes(&options), all);
-}
-
 /* All forwards before all backwards: a slot's kept activations must survive the other slots. */
 static void test_recomputing_gives_the_same_bits(void **state)
 {
@@ -627,23 +545,6 @@ static void test_recomputing_gives_the_same_bits(void **state)
         step_done(&step);
     }
     step_done(&want);
-}
-
-static void test_recomputing_needs_less_memory(void **state)
-{
-    (void)state;
-    struct stage_options options = {.kernel = tiny.kernel,
-                                    .device = tiny.device,
-                                    .spec = tiny.spec,
-                                    .unit_count = TINY_UNITS,
-                                    .batch = TINY_BATCH,
-                                    .slots = 4};
-    size_t all = stage_memory_bytes(&options);
-    options.recompute = STAGE_RECOMPUTE_ATTENTION;
-    size_t attention = stage_memory_bytes(&options);
-    options.recompute = STAGE_RECOMPUTE_ALL;
-    assert_true(attention < all);
-    assert_true(stage_memory_bytes(&options) < attention);
 }
 
 /* ---- the GPU's kernels, in the emulator and on a GPU ---- */
@@ -770,13 +671,8 @@ int main(void)
         cmocka_unit_test(test_frozen_units_change_nothing_above),
         cmocka_unit_test(test_gradients_accumulate),
         cmocka_unit_test(test_padding_stays_zero),
-        cmocka_unit_test(test_evaluation_gives_the_loss_of_training),
-        cmocka_unit_test(test_a_loss_waits_for_its_own_queue_alone),
-        cmocka_unit_test(test_memory_is_foretold),
         cmocka_unit_test(test_recomputing_gives_the_same_bits),
         cmocka_unit_test(test_frozen_units_compute_samples_and_leave_the_others_alone),
-        cmocka_unit_test(test_frozen_units_need_no_memory_each),
-        cmocka_unit_test(test_recomputing_needs_less_memory),
         cmocka_unit_test(test_emulated_in_f32),
         cmocka_unit_test(test_emulated_in_tf32),
         cmocka_unit_test(test_emulated_in_bf16),

@@ -94,6 +94,8 @@ const char *const sim_bug_names[BUG_COUNT] = {
     [BUG_LATE_RECORD] = "late-record",
     [BUG_HASTY_PEER] = "hasty-peer",
     [BUG_DEAF_EVALUATION] = "deaf-evaluation",
+    [BUG_HOLD_BEFORE_MOMENTS] = "hold-before-moments",
+    [BUG_KEPT_PARTIAL] = "kept-partial",
 };
 
 static void describe_job(struct sim *sim)

@@ -87,6 +87,8 @@ enum sim_bug {
     BUG_LATE_RECORD,
     BUG_HASTY_PEER,
     BUG_DEAF_EVALUATION,
+    BUG_HOLD_BEFORE_MOMENTS,
+    BUG_KEPT_PARTIAL,
     BUG_COUNT,
 };
 extern const char *const sim_bug_names[BUG_COUNT];

@@ -13,6 +13,7 @@
 #include "worker/session/checkpoint_duty.h"
 #include "worker/session/commands.h"
 #include "worker/session/commit_agreement.h"
+#include "worker/session/generation.h"
 #include "worker/session/session.h"
 #include "worker/session/status_report.h"
 #include "worker/session/trainer.h"
@@ -213,7 +214,7 @@ enum session_outcome session_finish(struct trainer *trainer, enum session_outcom
 {
     struct final_checkpoint final;
     uint64_t began_ns = clock_monotonic_ns();
-    int status = 0;
+    int status = generation_finish_handover(trainer, error);
 
     /* A regular checkpoint at this very boundary may have failed. Its files are removed on the
        ranks that succeeded, too, and its division among writers may differ from the next one's. */

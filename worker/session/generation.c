@@ -396,10 +396,13 @@ int generation_join(struct trainer *trainer, unsigned rank, struct error *error)
     int status = open_links(trainer, rank, plan, generation_entry_is_newcomer(plan, rank), error);
 
     recorder_add_kind(trainer->recorder, began_ns, TRACE_LINKS, plan->start.resume_step + 1);
-    return status || plan->start.source != PLAN_SOURCE_MEMORY
-               ? status
-               : handover_begin(trainer->state, plan, rank, trainer->links.mesh, &trainer->handover,
-                                error);
+    if (status || plan->start.source != PLAN_SOURCE_MEMORY)
+        return status;
+    began_ns = clock_monotonic_ns();
+    status =
+        handover_begin(trainer->state, plan, rank, trainer->links.mesh, &trainer->handover, error);
+    recorder_add_kind(trainer->recorder, began_ns, TRACE_HANDOVER, plan->start.resume_step + 1);
+    return status;
 }
 
 int generation_rejoin(struct trainer *trainer, unsigned rank, const struct plan *next,
@@ -410,20 +413,19 @@ int generation_rejoin(struct trainer *trainer, unsigned rank, const struct plan 
     return open_links(trainer, rank, next, false, error);
 }
 
-int generation_receive_state(struct trainer *trainer, struct error *error)
+int generation_finish_handover(struct trainer *trainer, struct error *error)
 {
     uint64_t began_ns = clock_monotonic_ns();
 
-    if (!trainer->handover)
+    if (!trainer->handover || handover_is_complete(trainer->handover))
         return 0;
-    int status = handover_receive(trainer->handover, error);
+    int status = handover_finish(trainer->handover);
     recorder_add_kind(trainer->recorder, began_ns, TRACE_HANDOVER,
                       trainer->plan->start.resume_step + 1);
-    uint64_t took_ns = clock_monotonic_ns() - began_ns;
-    if (!status && took_ns > trainer->options->failure_timeout_ns)
-        log_info("the state of generation %" PRIu64 " came in %.1f s", trainer->plan->generation,
-                 (double)took_ns / 1e9);
-    return status;
+    return status
+               ? error_set(error, status, "generation %" PRIu64 ": handing over state failed: %s",
+                           trainer->plan->generation, strerror(-status))
+               : 0;
 }
 
 /* ---- when it has begun ---- */
@@ -454,10 +456,8 @@ int generation_confirm(struct trainer *trainer)
 
     if (!trainer->commit.first)
         return 0;
-    int status = trainer->handover ? handover_await_sent(trainer->handover) : 0;
-    if (status)
-        return status;
     trainer->commit.first = false;
+    generation_end_handover(trainer);
     mark_restored(trainer);
     if (engine->part.rank == 0)
         snapshot_sweep(trainer->checkpoints.snapshot, oldest_writer(trainer->plan));

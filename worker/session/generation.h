@@ -41,9 +41,9 @@ int generation_join(struct trainer *trainer, unsigned rank, struct error *error)
  * generation_join() */
 int generation_rejoin(struct trainer *trainer, unsigned rank, const struct plan *next,
                       struct error *error) CHECK_RESULT;
-/** generation_receive_state() - wait for the units that other workers hand over to this one, which
- * may compute meanwhile */
-int generation_receive_state(struct trainer *trainer, struct error *error) CHECK_RESULT;
+/** generation_finish_handover() - wait until all units are handed over to this worker and by it,
+ * where no step comes before: for the finished model's evaluation, and the last checkpoint */
+int generation_finish_handover(struct trainer *trainer, struct error *error) CHECK_RESULT;
 /** generation_confirm() - after the first round of all ranks, a commit or that before the last
  * evaluation, which proves that each has its state: drop the units that only others need now, and
  * let the donors go; later nothing. Errors as the mesh */

@@ -68,8 +68,11 @@ static int evaluate(struct trainer *trainer, struct error *error)
     if (!down)
         return error_set(error, -ENOMEM, "no memory for an evaluation");
     step_watch_begin(trainer);
+    int status = generation_finish_handover(trainer, error);
+    if (status)
+        return status;
     state_digest_run(engine->check, &engine->plan->layout, engine->part.rank, true);
-    int status = trainer->state->kernel->synchronize(trainer->state->device, error);
+    status = trainer->state->kernel->synchronize(trainer->state->device, error);
     if (!status)
         status = share_last_step(trainer, down, error);
     if (!status)

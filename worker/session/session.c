@@ -21,8 +21,11 @@
 #include "worker/session/numerics_agreement.h"
 #include "worker/session/status_report.h"
 #include "worker/session/step_agreement.h"
+#include "worker/state/handover.h"
 #include "worker/state/state_digest.h"
 #include "worker/trace/recorder.h"
+
+#define WAIT_TOLD_SECONDS 0.1
 
 /* ---- opening ---- */
 
@@ -32,6 +35,10 @@ static bool look_around(void *context, const struct engine_progress *progress)
     struct trainer *trainer = context;
 
     checkpoint_duty_look(trainer);
+    if (trainer->handover && handover_advance(trainer->handover)) {
+        mesh_abort(trainer->links.mesh, "handing over state failed");
+        return true;
+    }
     return step_watch_leaves(trainer, progress);
 }
 
@@ -53,6 +60,7 @@ static int make_engine(struct trainer *trainer, unsigned rank, const struct step
         .calendar = &trainer->checkpoints.calendar,
         .kept = trainer->kept,
         .frozen = &trainer->frozen,
+        .handover = trainer->handover,
         .warm = &trainer->device.warm,
     };
     uint64_t began_ns = clock_monotonic_ns();
@@ -306,6 +314,20 @@ static void measure_pause(struct trainer *trainer, uint64_t now_ns)
     status_report_event(trainer, text);
 }
 
+/* The first step of a generation is over: what it waited for state is a part of the pause. */
+static void add_wait(struct trainer *trainer)
+{
+    double seconds = (double)trainer->engine->arrivals.waited_ns / 1e9;
+
+    trainer->report.pause_seconds += seconds;
+    if (trainer->plan->change.planned)
+        trainer->commit.switch_seconds += seconds;
+    if (seconds >= WAIT_TOLD_SECONDS)
+        log_info("the first step of generation %" PRIu64
+                 " waited %.2f s for state of other workers",
+                 trainer->plan->generation, seconds);
+}
+
 static bool is_permitted(const void *context)
 {
     const struct trainer *trainer = context;
@@ -436,6 +458,7 @@ static int run_step(struct trainer *trainer, struct step_commit_down *down, stru
 {
     unsigned frozen_before = trainer->state->freeze.frozen_layers;
     uint64_t began_ns = clock_monotonic_ns();
+    bool first = trainer->commit.first;
     int status = renew_engine(trainer, error);
 
     if (!status) {
@@ -445,6 +468,8 @@ static int run_step(struct trainer *trainer, struct step_commit_down *down, stru
     }
     if (status)
         return status;
+    if (first)
+        add_wait(trainer);
     step_watch_end(trainer);
     trainer->commit.last_ns = clock_monotonic_ns();
     trainer->metrics.last_step_ns = trainer->commit.last_ns - began_ns;

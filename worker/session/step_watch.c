@@ -10,6 +10,7 @@
 #include "worker/device/tags.h"
 #include "worker/session/commands.h"
 #include "worker/session/trainer.h"
+#include "worker/state/handover.h"
 
 #define REASON_SIZE  96
 #define REASON_BEGIN "generation "
@@ -173,7 +174,8 @@ bool step_watch_leaves(struct trainer *trainer, const struct engine_progress *pr
     }
     if (has_just_begun(progress)) /* an evaluation may be over, or input has not come yet */
         watch->began_ns = clock_monotonic_ns();
-    if (!generation)
+    bool arrived = !trainer->handover || handover_is_complete(trainer->handover);
+    if (!generation || !arrived)
         return false;
     const struct place place = place_of(trainer);
     if (!subtree_has(&watch->spread, &place, generation))

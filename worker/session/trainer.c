@@ -183,8 +183,16 @@ static int join(struct trainer *trainer, unsigned rank, struct error *error)
         return status;
     if (rank >= trainer->plan->layout.worker_count)
         return metrics_writer_exchange_histories(trainer, rank, error);
-    status = session_open(trainer, rank, error);
-    return status ? status : generation_receive_state(trainer, error);
+    return session_open(trainer, rank, error);
+}
+
+/* Hand state over until nobody needs this worker any more, which has no part in the generation. */
+static int donate(struct trainer *trainer, unsigned rank)
+{
+    int status = trainer->handover ? handover_finish(trainer->handover) : 0;
+
+    return status ? status
+                  : handover_await_release(&trainer->plan->start, rank, trainer->links.mesh);
 }
 
 static void enter_trace(struct recorder *recorder, const struct plan *plan, unsigned rank)
@@ -225,7 +233,7 @@ static enum session_outcome run_generation(struct trainer *trainer)
     if (status)
         return broken(trainer, status, &error);
     if ((unsigned)rank >= plan->layout.worker_count) {
-        status = handover_await_release(&plan->start, (unsigned)rank, trainer->links.mesh);
+        status = donate(trainer, (unsigned)rank);
         return status ? broken(trainer, status, &error) : SESSION_LEFT;
     }
     status_report_send(trainer, WORKER_RUNNING, "");

@@ -5,19 +5,355 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "protocol/unit_arrivals.h"
 #include "worker/device/tags.h"
 
-#define ARRAYS_MAX 3 /* parameters and two moments */
+#define ARRAYS_MAX          3                 /* parameters and two moments */
+#define MESSAGE_BYTES       ((size_t)4 << 20) /* a message of the step waits for no more */
+#define DEVICE_WINDOW_BYTES ((size_t)128 << 20)
 
-static unsigned unit_arrays(const struct state *state, unsigned unit, void *ret_arrays[ARRAYS_MAX])
+/* An array of a unit in host memory, where device memory is not that: one copy for all workers that
+ * it goes to. */
+struct copy {
+    void *data;
+    unsigned users;
+};
+
+/* One array of one unit on its way to another rank, or from it. */
+struct transfer {
+    const struct plan_move *move;
+    unsigned array;                 /* 0: the parameters */
+    struct copy *copy;              /* NULL: from or into the unit itself */
+    struct mesh_request **requests; /* owned, of its messages, and NULL; NULL: not posted yet */
+    unsigned done;                  /* messages that are through */
+};
+
+/* All transfers of one direction, in the order in which all ranks post them: arrays, then units. */
+struct transfers {
+    struct transfer *list;
+    unsigned count, posted, done; /* transfers before these are posted, and through */
+    size_t window_bytes;          /* posted and not through */
+};
+
+struct handover {
+    struct state *state;
+    const struct plan *plan;
+    unsigned rank;
+    struct mesh *mesh;
+    unsigned
+        taken; /* moves before this one, if they are to this rank: the unit's memory is taken */
+    struct transfers sends, receives;
+    struct unit_arrivals arrivals;
+    bool waits; /* a call waits already, and lets it go on */
+};
+
+static const struct plan_move *move_of(const struct handover *handover, unsigned index)
+{
+    return &handover->plan->start.moves[index];
+}
+
+static void *unit_array(const struct state *state, unsigned unit, unsigned array)
 {
     const struct state_unit *held = &state->units[unit];
+    float *const arrays[ARRAYS_MAX] = {held->parameters, held->first_moment, held->second_moment};
 
-    ret_arrays[0] = held->parameters;
-    ret_arrays[1] = held->first_moment;
-    ret_arrays[2] = held->second_moment;
-    return held->first_moment ? 3 : 1;
+    return arrays[array];
 }
+
+static size_t unit_bytes(const struct state *state, unsigned unit)
+{
+    return state->units[unit].layout.count * sizeof(float);
+}
+
+/* ---- the list of transfers ---- */
+
+static int compare_moves(const void *a, const void *b)
+{
+    const struct plan_move *one = *(const struct plan_move *const *)a,
+                           *other = *(const struct plan_move *const *)b;
+
+    if (one->unit != other->unit)
+        return one->unit < other->unit ? -1 : 1;
+    return one < other ? -1 : one > other;
+}
+
+/* List the moves from this rank, or to it, by units. */
+static int list_moves(const struct handover *handover, bool sends,
+                      const struct plan_move ***ret_moves, unsigned *ret_count)
+{
+    unsigned total = handover->plan->start.move_count, count = 0;
+    const struct plan_move **moves = calloc((size_t)total + 1, sizeof(const struct plan_move *));
+
+    if (!moves)
+        return -ENOMEM;
+    for (unsigned i = 0; i < total; i++) {
+        const struct plan_move *move = move_of(handover, i);
+        if ((sends ? move->from_rank : move->to_rank) == handover->rank)
+            moves[count++] = move;
+    }
+    qsort(moves, count, sizeof(const struct plan_move *), compare_moves);
+    *ret_moves = moves;
+    *ret_count = count;
+    return 0;
+}
+
+/* Of units that this rank has, or has taken. */
+static int list_transfers(const struct handover *handover, bool sends,
+                          struct transfers *ret_transfers)
+{
+    AUTO_FREE const struct plan_move **moves = NULL;
+    unsigned count;
+    int status = list_moves(handover, sends, &moves, &count);
+
+    if (status)
+        return status;
+    ret_transfers->list = calloc(ARRAYS_MAX * (size_t)count + 1, sizeof(*ret_transfers->list));
+    if (!ret_transfers->list)
+        return -ENOMEM;
+    for (unsigned array = 0; array < ARRAYS_MAX; array++)
+        for (unsigned i = 0; i < count; i++)
+            if (unit_array(handover->state, moves[i]->unit, array))
+                ret_transfers->list[ret_transfers->count++] =
+                    (struct transfer){.move = moves[i], .array = array};
+    return 0;
+}
+
+static unsigned message_count(const struct handover *handover, const struct transfer *transfer)
+{
+    return (unsigned)((unit_bytes(handover->state, transfer->move->unit) + MESSAGE_BYTES - 1) /
+                      MESSAGE_BYTES);
+}
+
+static struct copy *copy_new(size_t size_bytes)
+{
+    struct copy *copy = calloc(1, sizeof(*copy));
+
+    if (!copy)
+        return NULL;
+    *copy = (struct copy){.data = malloc(size_bytes), .users = 1};
+    if (copy->data)
+        return copy;
+    free(copy);
+    return NULL;
+}
+
+static void copy_release(struct copy *copy)
+{
+    if (!copy || --copy->users > 0)
+        return;
+    free(copy->data);
+    free(copy);
+}
+
+/* Free what the transfer had to post; its messages are through. */
+static void transfer_done(struct transfer *transfer)
+{
+    free(transfer->requests);
+    copy_release(transfer->copy);
+    transfer->requests = NULL;
+    transfer->copy = NULL;
+}
+
+/* ---- posting ---- */
+
+static bool same_array(const struct transfer *one, const struct transfer *other)
+{
+    return one->array == other->array && one->move->unit == other->move->unit;
+}
+
+/* Bring the array of a send to the host. The transfer before may have a copy of it. */
+static int download(const struct handover *handover, struct transfer *transfer)
+{
+    const struct state *state = handover->state;
+    unsigned unit = transfer->move->unit;
+    struct transfer *before = transfer > handover->sends.list ? transfer - 1 : NULL;
+
+    if (before && before->copy && same_array(before, transfer)) {
+        transfer->copy = before->copy;
+        transfer->copy->users++;
+        return 0;
+    }
+    transfer->copy = copy_new(unit_bytes(state, unit));
+    if (!transfer->copy)
+        return -ENOMEM;
+    state->kernel->download(state->device, transfer->copy->data,
+                            unit_array(state, unit, transfer->array), unit_bytes(state, unit));
+    return state->kernel->synchronize(state->device, NULL);
+}
+
+static int prepare(const struct handover *handover, bool sends, struct transfer *transfer)
+{
+    const struct state *state = handover->state;
+
+    transfer->requests =
+        calloc((size_t)message_count(handover, transfer) + 1, sizeof(struct mesh_request *));
+    if (!transfer->requests)
+        return -ENOMEM;
+    if (state->kernel->host_memory)
+        return 0;
+    if (sends)
+        return download(handover, transfer);
+    transfer->copy = copy_new(unit_bytes(state, transfer->move->unit));
+    return transfer->copy ? 0 : -ENOMEM;
+}
+
+static int post_messages(const struct handover *handover, bool sends, struct transfer *transfer)
+{
+    const struct plan_move *move = transfer->move;
+    size_t left_bytes = unit_bytes(handover->state, move->unit);
+    char *data = transfer->copy ? transfer->copy->data
+                                : unit_array(handover->state, move->unit, transfer->array);
+    uint64_t tag = tag_make(TAG_STATE, transfer->array, move->unit);
+    int status = 0;
+
+    for (unsigned i = 0; !status && left_bytes > 0; i++) {
+        size_t size_bytes = MIN(left_bytes, MESSAGE_BYTES);
+        status = sends ? mesh_send_bulk(handover->mesh, move->to_rank, tag, data, size_bytes,
+                                        &transfer->requests[i])
+                       : mesh_receive(handover->mesh, move->from_rank, tag, data, size_bytes,
+                                      &transfer->requests[i]);
+        data += size_bytes;
+        left_bytes -= size_bytes;
+    }
+    return status;
+}
+
+static bool has_room(const struct handover *handover, const struct transfers *transfers)
+{
+    return handover->state->kernel->host_memory || transfers->posted == transfers->done ||
+           transfers->window_bytes < DEVICE_WINDOW_BYTES;
+}
+
+static int post(const struct handover *handover, bool sends, struct transfers *transfers)
+{
+    int status = 0;
+
+    while (!status && transfers->posted < transfers->count && has_room(handover, transfers)) {
+        struct transfer *transfer = &transfers->list[transfers->posted++];
+        transfers->window_bytes += unit_bytes(handover->state, transfer->move->unit);
+        status = prepare(handover, sends, transfer);
+        if (!status)
+            status = post_messages(handover, sends, transfer);
+    }
+    return status;
+}
+
+/* ---- arriving ---- */
+
+/* All of an array is here. */
+static void land(struct handover *handover, const struct transfer *transfer)
+{
+    struct state *state = handover->state;
+    unsigned unit = transfer->move->unit;
+    bool last = transfer->array + 1 == ARRAYS_MAX || !unit_array(state, unit, transfer->array + 1);
+
+    if (transfer->copy)
+        state->kernel->upload(state->device, unit_array(state, unit, transfer->array),
+                              transfer->copy->data, unit_bytes(state, unit));
+    if (transfer->array == 0) {
+        state_make_weights(state, unit);
+        unit_arrivals_parameters(&handover->arrivals, unit);
+    }
+    if (last)
+        unit_arrivals_whole(&handover->arrivals, unit);
+}
+
+/* Return the first message that is not through; NULL: nothing is posted. */
+static struct mesh_request *first_request(const struct transfers *transfers)
+{
+    if (transfers->done == transfers->posted)
+        return NULL;
+    const struct transfer *transfer = &transfers->list[transfers->done];
+
+    return transfer->requests ? transfer->requests[transfer->done] : NULL;
+}
+
+/* Take the results of the messages that are through. */
+static int settle(struct handover *handover, bool sends, struct transfers *transfers)
+{
+    struct mesh_request *request;
+    int status = 0;
+
+    while (!status && (request = first_request(transfers)) && mesh_test(request)) {
+        struct transfer *transfer = &transfers->list[transfers->done];
+        transfer->requests[transfer->done++] = NULL;
+        status = mesh_wait(request, UINT64_MAX);
+        if (status || transfer->done < message_count(handover, transfer))
+            continue;
+        if (!sends)
+            land(handover, transfer);
+        transfers->window_bytes -= unit_bytes(handover->state, transfer->move->unit);
+        transfers->done++;
+        transfer_done(transfer);
+    }
+    return status;
+}
+
+static int advance(struct handover *handover)
+{
+    int status = settle(handover, false, &handover->receives);
+
+    if (!status)
+        status = settle(handover, true, &handover->sends);
+    if (!status)
+        status = post(handover, false, &handover->receives);
+    return status ? status : post(handover, true, &handover->sends);
+}
+
+/* The mesh may call this while this thread waits (mesh_meanwhile()), here for one. */
+int handover_advance(struct handover *handover)
+{
+    return handover->waits ? 0 : advance(handover);
+}
+
+static bool has_unit(const struct handover *handover, unsigned unit)
+{
+    return unit_arrivals_may_compute(&handover->arrivals, unit);
+}
+
+static bool is_complete(const struct handover *handover, unsigned unit)
+{
+    (void)unit;
+    return unit_arrivals_are_complete(&handover->arrivals) &&
+           handover->sends.done == handover->sends.count;
+}
+
+/* Both directions go on meanwhile: the other end may wait for the one before it can do the other.
+ */
+static int await(struct handover *handover,
+                 bool (*reached)(const struct handover *handover, unsigned unit), unsigned unit)
+{
+    int status = 0;
+
+    while (!reached(handover, unit)) {
+        status = advance(handover);
+        if (status || reached(handover, unit))
+            break;
+        struct mesh_request *const requests[] = {first_request(&handover->receives),
+                                                 first_request(&handover->sends)};
+        handover->waits = true;
+        mesh_await_any(handover->mesh, requests, ARRAY_COUNT(requests));
+        handover->waits = false;
+    }
+    return status;
+}
+
+bool handover_is_complete(const struct handover *handover)
+{
+    return is_complete(handover, 0);
+}
+
+int handover_await_unit(struct handover *handover, unsigned unit)
+{
+    return await(handover, has_unit, unit);
+}
+
+int handover_finish(struct handover *handover)
+{
+    return await(handover, is_complete, 0);
+}
+
+/* ---- heads ---- */
 
 static int send_head(const struct state *state, const struct plan_move *move, struct mesh *mesh)
 {
@@ -30,87 +366,6 @@ static int send_head(const struct state *state, const struct plan_move *move, st
         return -ENOMEM;
     return mesh_send(mesh, move->to_rank, tag_make(TAG_STATE_HEAD, 0, move->unit), text,
                      strlen(text), NULL);
-}
-
-/* The arrays of a unit in host memory, where device memory is not that: one copy for all workers
- * that the unit goes to. */
-struct unit_copy {
-    void *arrays[ARRAYS_MAX]; /* NULL: not made */
-    unsigned receivers;       /* that have not got all of it */
-};
-
-struct handover {
-    struct state *state;
-    const struct plan *plan;
-    unsigned rank;
-    struct mesh *mesh;
-    struct mesh_request **sends; /* ARRAYS_MAX of each move; NULL: none */
-    struct unit_copy *copies;    /* by unit */
-    unsigned taken, received;    /* moves before this one, if they are to this rank */
-};
-
-static const struct plan_move *move_of(const struct handover *handover, unsigned index)
-{
-    return &handover->plan->start.moves[index];
-}
-
-static int copy_unit(const struct state *state, unsigned unit, struct unit_copy *copy)
-{
-    void *arrays[ARRAYS_MAX];
-    unsigned array_count = unit_arrays(state, unit, arrays);
-    size_t size_bytes = state->units[unit].layout.count * sizeof(float);
-
-    for (unsigned i = 0; i < array_count; i++) {
-        copy->arrays[i] = malloc(size_bytes);
-        if (!copy->arrays[i])
-            return -ENOMEM;
-        state->kernel->download(state->device, copy->arrays[i], arrays[i], size_bytes);
-    }
-    return state->kernel->synchronize(state->device, NULL);
-}
-
-static void drop_copy(struct unit_copy *copy)
-{
-    for (unsigned i = 0; i < ARRAYS_MAX; i++)
-        free(copy->arrays[i]);
-    *copy = (struct unit_copy){0};
-}
-
-/* Return the unit's arrays in host memory: in place, or as copies. */
-static int bring_to_host(const struct handover *handover, unsigned unit,
-                         void *ret_arrays[ARRAYS_MAX])
-{
-    const struct state *state = handover->state;
-    struct unit_copy *copy = &handover->copies[unit];
-    int status = 0;
-
-    unit_arrays(state, unit, ret_arrays);
-    if (state->kernel->host_memory)
-        return 0;
-    if (!copy->arrays[0])
-        status = copy_unit(state, unit, copy);
-    copy->receivers++;
-    memcpy(ret_arrays, copy->arrays, sizeof(copy->arrays));
-    return status;
-}
-
-static int send_unit(const struct handover *handover, unsigned index, struct error *error)
-{
-    const struct plan_move *move = move_of(handover, index);
-    void *arrays[ARRAYS_MAX];
-    unsigned array_count = unit_arrays(handover->state, move->unit, arrays);
-    size_t size_bytes = handover->state->units[move->unit].layout.count * sizeof(float);
-    int status = bring_to_host(handover, move->unit, arrays);
-
-    if (status == -ENOMEM)
-        return error_set(error, status,
-                         "no memory to hand unit %u over: its %u arrays of %zu bytes each are "
-                         "copied from the device",
-                         move->unit, array_count, size_bytes);
-    for (unsigned i = 0; !status && i < array_count; i++)
-        status = mesh_send(handover->mesh, move->to_rank, tag_make(TAG_STATE, i, move->unit),
-                           arrays[i], size_bytes, &handover->sends[ARRAYS_MAX * (size_t)index + i]);
-    return status;
 }
 
 /* A worker without state adopts the first head; later heads must agree. */
@@ -149,24 +404,6 @@ static int take_head(struct state *state, const struct plan_move *move, struct m
     return 0;
 }
 
-static int receive_array(const struct state *state, const struct plan_move *move, struct mesh *mesh,
-                         unsigned index, void *array)
-{
-    size_t size_bytes = state->units[move->unit].layout.count * sizeof(float);
-    AUTO_FREE void *copy = state->kernel->host_memory ? NULL : malloc(size_bytes);
-    void *into = state->kernel->host_memory ? array : copy;
-    struct mesh_request *request;
-    int status = into ? mesh_receive(mesh, move->from_rank, tag_make(TAG_STATE, index, move->unit),
-                                     into, size_bytes, &request)
-                      : -ENOMEM;
-
-    if (!status)
-        status = mesh_wait(request, UINT64_MAX);
-    if (!status && copy)
-        state->kernel->upload(state->device, array, copy, size_bytes);
-    return status;
-}
-
 static bool holds_nothing(const struct state *state)
 {
     unsigned first, count;
@@ -175,21 +412,16 @@ static bool holds_nothing(const struct state *state)
     return count == 0;
 }
 
-/* The heads first: they are small, and all ranks wait for them. */
-static int send_all(const struct handover *handover, struct error *error)
+static int send_heads(const struct handover *handover)
 {
     const struct state *state = handover->state;
-    unsigned count = handover->plan->start.move_count;
     int status = 0;
 
-    for (unsigned i = 0; !status && i < count; i++)
+    for (unsigned i = 0; !status && i < handover->plan->start.move_count; i++)
         if (move_of(handover, i)->from_rank == handover->rank)
             status = state->units[move_of(handover, i)->unit].held
                          ? send_head(state, move_of(handover, i), handover->mesh)
                          : -ENODATA;
-    for (unsigned i = 0; !status && i < count; i++)
-        if (move_of(handover, i)->from_rank == handover->rank)
-            status = send_unit(handover, i, error);
     return status;
 }
 
@@ -211,6 +443,8 @@ static int take_heads(struct handover *handover, struct error *error)
     return status;
 }
 
+/* ---- beginning and end ---- */
+
 static int failed(const struct handover *handover, int status, struct error *error)
 {
     mesh_abort(handover->mesh, "handing over state failed");
@@ -218,6 +452,22 @@ static int failed(const struct handover *handover, int status, struct error *err
         return status;
     return error_set(error, status, "generation %" PRIu64 ": handing over state failed: %s",
                      handover->plan->generation, strerror(-status));
+}
+
+/* The sends are posted before this rank waits for heads: another rank may wait for these units. */
+static int begin(struct handover *handover, struct error *error)
+{
+    int status = send_heads(handover);
+
+    if (!status)
+        status = list_transfers(handover, true, &handover->sends);
+    if (!status)
+        status = post(handover, true, &handover->sends);
+    if (!status)
+        status = take_heads(handover, error);
+    if (!status)
+        status = list_transfers(handover, false, &handover->receives);
+    return status ? status : advance(handover);
 }
 
 int handover_begin(struct state *state, const struct plan *plan, unsigned rank, struct mesh *mesh,
@@ -229,13 +479,8 @@ int handover_begin(struct state *state, const struct plan *plan, unsigned rank, 
     if (!handover)
         return error_set(error, -ENOMEM, "no memory for a handover");
     *handover = (struct handover){.state = state, .plan = plan, .rank = rank, .mesh = mesh};
-    handover->sends =
-        calloc(ARRAYS_MAX * (size_t)plan->start.move_count + 1, sizeof(struct mesh_request *));
-    handover->copies = calloc(state->unit_count, sizeof(*handover->copies));
-    int status = handover->sends && handover->copies ? send_all(handover, error) : -ENOMEM;
-
-    if (!status)
-        status = take_heads(handover, error);
+    unit_arrivals_begin(&handover->arrivals, plan, rank);
+    int status = begin(handover, error);
     if (status) {
         status = failed(handover, status, error);
         handover_close(handover);
@@ -245,82 +490,30 @@ int handover_begin(struct state *state, const struct plan *plan, unsigned rank, 
     return 0;
 }
 
-static int receive_unit(const struct handover *handover, const struct plan_move *move)
+/* Wait for all that was posted. */
+static void close_transfers(struct transfers *transfers)
 {
-    struct state *state = handover->state;
-    void *arrays[ARRAYS_MAX];
-    unsigned array_count = unit_arrays(state, move->unit, arrays);
-    int status = 0;
-
-    for (unsigned i = 0; !status && i < array_count; i++)
-        status = receive_array(state, move, handover->mesh, i, arrays[i]);
-    if (!status)
-        state_make_weights(state, move->unit);
-    return status;
-}
-
-int handover_receive(struct handover *handover, struct error *error)
-{
-    int status = 0;
-
-    for (; handover->received < handover->taken; handover->received++) {
-        if (move_of(handover, handover->received)->to_rank != handover->rank)
-            continue;
-        status = receive_unit(handover, move_of(handover, handover->received));
-        if (status)
-            return failed(handover, status, error);
+    for (unsigned i = transfers->done; i < transfers->posted; i++) {
+        struct transfer *transfer = &transfers->list[i];
+        while (transfer->requests && transfer->requests[transfer->done])
+            (void)!mesh_wait(transfer->requests[transfer->done++], UINT64_MAX);
+        transfer_done(transfer);
     }
-    return 0;
-}
-
-/* Wait until the unit of a move is out, for the last receiver of its copy. */
-static int await_move(struct handover *handover, unsigned index)
-{
-    struct mesh_request **sends = &handover->sends[ARRAYS_MAX * (size_t)index];
-    struct unit_copy *copy = &handover->copies[move_of(handover, index)->unit];
-    bool any = false;
-    int status = 0;
-
-    for (unsigned i = 0; i < ARRAYS_MAX; i++) {
-        int sent = sends[i] ? mesh_wait(sends[i], UINT64_MAX) : 0;
-        any = any || sends[i];
-        status = status ? status : sent;
-        sends[i] = NULL;
-    }
-    if (any && copy->receivers > 0 && --copy->receivers == 0)
-        drop_copy(copy);
-    return status;
-}
-
-static int await_sends(struct handover *handover)
-{
-    int status = 0;
-
-    for (unsigned i = 0;
-         handover->sends && handover->copies && i < handover->plan->start.move_count; i++) {
-        int sent = await_move(handover, i);
-        status = status ? status : sent;
-    }
-    return status;
-}
-
-int handover_await_sent(struct handover *handover)
-{
-    return await_sends(handover);
+    free(transfers->list);
 }
 
 void handover_close(struct handover *handover)
 {
     if (!handover)
         return;
-    await_sends(handover);
-    for (unsigned i = handover->received; i < handover->taken; i++)
-        if (move_of(handover, i)->to_rank == handover->rank)
-            state_drop_unit(handover->state, move_of(handover, i)->unit);
-    for (unsigned unit = 0; handover->copies && unit < handover->state->unit_count; unit++)
-        drop_copy(&handover->copies[unit]); /* of a hand-over that failed on its way */
-    free(handover->copies);
-    free(handover->sends);
+    close_transfers(&handover->sends);
+    close_transfers(&handover->receives);
+    for (unsigned i = 0; i < handover->taken; i++) {
+        const struct plan_move *move = move_of(handover, i);
+        if (move->to_rank == handover->rank &&
+            !unit_arrivals_is_copy(&handover->arrivals, move->unit))
+            state_drop_unit(handover->state, move->unit);
+    }
     free(handover);
 }
 

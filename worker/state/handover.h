@@ -2,11 +2,16 @@
  * Handover of state when a plan takes over: a donor, named by the plan, gives every unit that a
  * worker needs and does not hold, over the links of the new generation.
  *
- * State does not change before the first commit of a generation. So a donor computes while its
- * units are sent, and waits for the sends only where it is about to apply the step
- * (handover_await_sent()). A receiver takes the head of each unit when the generation opens, so
- * that it can agree with all others on what follows, and the bytes when it has nothing else to do
- * (handover_receive()): until then they stay on the donor's side of the link, in nobody's way.
+ * State does not change before the first commit of a generation. So both sides compute meanwhile: a
+ * receiver waits for the parameters of a unit before its first forward (handover_await_unit()), and
+ * both sides for the rest where they are about to say that they hold the step (handover_finish();
+ * protocol/unit_arrivals.h). The heads of all units come first, when the generation opens, so that
+ * all ranks can agree on what follows. Parameters of all units go before moments of any, and units
+ * in the order of the forward. All of it is bulk: messages of the step go first on every link.
+ *
+ * Where a device has memory of its own, an array passes through memory of the host, of which either
+ * direction takes DEVICE_WINDOW_BYTES at most. Only the main thread may use the device, so
+ * handover_advance() is called now and then.
  *
  * Nothing is dropped here: the donor keeps its copy until the first commit of the new generation
  * proves that every worker has the units that it needs (handover_release()). Until then a failure
@@ -22,7 +27,7 @@ struct handover; /* the moves of one rank in one generation */
 
 /**
  * handover_begin() - begin this rank's moves of @plan: post the sends, take the heads and the
- * memory of the units to receive
+ * memory of the units to receive, and post their receives
  *
  * A worker without state takes step and freeze state from its donors. All but the plan is borrowed
  * until handover_close(), and so is the plan.
@@ -32,11 +37,19 @@ struct handover; /* the moves of one rank in one generation */
  */
 int handover_begin(struct state *state, const struct plan *plan, unsigned rank, struct mesh *mesh,
                    struct handover **ret_handover, struct error *error) CHECK_RESULT;
-/** handover_receive() - wait for the units that this rank receives; errors as handover_begin() */
-int handover_receive(struct handover *handover, struct error *error) CHECK_RESULT;
-/** handover_await_sent() - wait until the units that this rank gives are sent, before they change.
- * -ECONNRESET, -ETIMEDOUT: the mesh failed */
-int handover_await_sent(struct handover *handover) CHECK_RESULT;
+
+/** handover_advance() - let it go on, without waiting; errors as handover_begin(), and those of the
+ * device */
+int handover_advance(struct handover *handover) CHECK_RESULT;
+/** handover_is_complete() - return whether all units that this rank receives are here, and those
+ * that it gives are sent */
+bool handover_is_complete(const struct handover *handover);
+/** handover_await_unit() - wait for the parameters of @unit, if this rank receives it; errors as
+ * handover_advance() */
+int handover_await_unit(struct handover *handover, unsigned unit) CHECK_RESULT;
+/** handover_finish() - wait until it is complete; errors as handover_advance() */
+int handover_finish(struct handover *handover) CHECK_RESULT;
+
 /** handover_close() - end it before the mesh is closed, and drop the units that have not arrived;
  * after a failure the mesh must have failed, too. NULL allowed */
 void handover_close(struct handover *handover);

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "worker/state/state_digest.h"
+#include "worker/step/arriving_units.h"
 #include "worker/step/gradient_norm.h"
 #include "worker/step/job_dataset.h"
 #include "worker/step/kept_step.h"
@@ -133,6 +134,7 @@ static int make_stage(struct engine *engine, struct error *error)
         .batch = engine->state->spec->train.micro_batch,
         .slots = schedule_slots(&engine->position),
         .splits = engine->position.deferred > 0,
+        .freezes = engine->state->spec->elastic.freeze.policy != JOB_FREEZE_NONE,
         .recompute = memory_recompute(&engine->plan->layout),
     };
     size_t size_bytes = stage_memory_bytes(&options);
@@ -211,6 +213,7 @@ int engine_new(const struct engine_options *options, struct engine **ret_engine,
                               .watch = options->watch,
                               .timing.recorder = options->recorder,
                               .share.kept = options->kept,
+                              .arrivals.handover = options->handover,
                               .mesh = options->routes->mesh};
     int status = make_all(engine, options, error);
     if (status) {
@@ -305,7 +308,7 @@ static void begin_record(struct engine *engine)
     state->holds = false;
     step_record_init(&state->hold, step, state->unit_count, state->spec->train.lanes);
     state->hold.evaluated = engine_evaluates(&state->spec->evaluate, &state->spec->train, step);
-    engine->loss_scale = loss_scale(engine, step);
+    engine->losses.scale = loss_scale(engine, step);
     engine->share.computes = true;
     memset(engine->share.loss_counts, 0,
            state->spec->train.lanes * sizeof(*engine->share.loss_counts));
@@ -403,9 +406,13 @@ static int run(struct engine *engine)
         status = shadow_begin(engine->shadow);
     engine_look(engine, true);
     if (!status)
+        status = arriving_units_begin(engine);
+    if (!status)
         status = pipeline_run(engine);
     if (!status)
         status = finish_sums(engine);
+    if (!status)
+        status = arriving_units_finish(engine);
     engine_look(engine, false);
     return status;
 }

@@ -22,6 +22,7 @@
 #include "worker/step/frozen_prefix.h"
 #include "worker/step/gradients.h"
 
+struct handover;
 struct kept_step;
 struct loss_ring;
 struct recorder;
@@ -86,6 +87,18 @@ struct engine_samples {
     struct error error;            /* one of this node's data cannot be used; code 0: none */
 };
 
+struct engine_losses {
+    struct loss_ring *ring; /* on their way to the host; NULL: they are read at once */
+    float scale;            /* of the step: turns the sum of its token losses into their mean */
+};
+
+/* Units that arrive while the first step is computed (protocol/unit_arrivals.h). */
+struct engine_arrivals {
+    struct handover *handover; /* borrowed; NULL: all are here */
+    int status;                /* of the waits in the stage's forward */
+    uint64_t waited_ns;        /* in the step in progress */
+};
+
 struct engine {
     struct state *state;                        /* borrowed */
     const struct plan *plan;                    /* borrowed */
@@ -107,9 +120,9 @@ struct engine {
     struct engine_channels channels;
     struct tied_embedding *tie; /* NULL: no tied table here */
     struct engine_samples samples;
+    struct engine_arrivals arrivals;
     struct frozen_prefix prefix;
-    struct loss_ring *losses; /* on their way to the host; NULL: they are read at once */
-    float loss_scale;         /* of the step: turns the sum of its token losses into their mean */
+    struct engine_losses losses;
     struct engine_timing timing;
 };
 
@@ -125,6 +138,7 @@ struct engine_options {
     const struct step_division *division; /* copied; NULL: as the plan says */
     struct kept_step *kept;      /* consumed: what @division counts on here; NULL: nothing */
     struct frozen_cache *frozen; /* borrowed; NULL: none */
+    struct handover *handover;   /* borrowed; NULL: no unit arrives */
     struct warm_up *warm;        /* borrowed; NULL: nothing is warmed up (worker/step/warm_up.h) */
 };
 
@@ -143,7 +157,8 @@ bool engine_stale(const struct engine *engine);
 /**
  * engine_compute() - run forward, backward and reduction of step applied_step + 1
  *
- * Fills state->hold and computes the digests of the state before that step.
+ * Waits for units that other workers hand over, before it uses them. Fills state->hold and computes
+ * the digests of the state before that step.
  *
  * Return: 0: the state holds; -ECONNRESET, -ETIMEDOUT: the mesh failed; -EILSEQ: this node's
  * data is not what it was when it was checked, and this worker must leave; others: the device

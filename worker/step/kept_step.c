@@ -91,10 +91,12 @@ bool kept_step_fits(const struct kept_step *kept, const struct state *state,
     if (rank >= layout->worker_count || kept->step != state->applied_step + 1)
         return false;
     unsigned stage = rank % layout->stage_count, first = layout->stage_first_unit[stage];
+    unsigned end = layout->stage_first_unit[stage + 1], unit = first;
 
-    return arena_fits(state->arena, arena_bytes) &&
-           gradients_same_units(kept->gradients, first,
-                                layout->stage_first_unit[stage + 1] - first);
+    while (unit < end && state->units[unit].held)
+        unit++;
+    return unit == end && arena_fits(state->arena, arena_bytes) &&
+           gradients_same_units(kept->gradients, first, end - first);
 }
 
 static const struct lane_sum *find_sum(const struct lane_sum *sums, unsigned count, unsigned lane)

@@ -21,8 +21,8 @@ struct kept_step *kept_step_new(struct engine *engine);
 /** kept_step_free() - NULL allowed. The buffers go back to the arena */
 void kept_step_free(struct kept_step *kept);
 
-/** kept_step_fits() - true if an engine of @rank in @layout can go on with it: the same stage, and
- * room in the arena */
+/** kept_step_fits() - true if an engine of @rank in @layout can go on with it: the same stage,
+ * whose state is still here, and room in the arena */
 bool kept_step_fits(const struct kept_step *kept, const struct state *state,
                     const struct plan_layout *layout, unsigned rank, size_t arena_bytes);
 /** kept_step_facts() - describe it to the other ranks; nothing for NULL. -ENOMEM */

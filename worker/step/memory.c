@@ -108,6 +108,7 @@ static size_t activations_bytes(const struct state *state, const struct plan_lay
         .batch = state->spec->train.micro_batch,
         .slots = schedule_slots(&position),
         .splits = position.deferred > 0,
+        .freezes = state->spec->elastic.freeze.policy != JOB_FREEZE_NONE,
         .recompute = memory_recompute(layout),
     };
 

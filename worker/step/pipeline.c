@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "worker/device/tags.h"
+#include "worker/step/arriving_units.h"
 #include "worker/step/job_dataset.h"
 #include "worker/step/loss_ring.h"
 #include "worker/step/reduction.h"
@@ -120,10 +121,12 @@ static int forward(struct engine *engine, const struct pass *pass)
     if (stage_frozen_units(engine->stage))
         at_ns = record(engine, TRACE_FROZEN, pass->batch, at_ns);
     stage_forward(engine->stage, slot, engine->weights, engine->samples.tokens,
-                  engine->samples.targets, pass->keep, engine->loss_scale);
+                  engine->samples.targets, pass->keep, engine->losses.scale);
     if (!first_stage(&engine->part))
         tensor_channel_used(&engine->channels.inputs[slot]);
     status = carrier_unguard(engine->routes->guard);
+    if (!status)
+        status = arriving_units_passed(engine);
     at_ns = record(engine, pass->validates ? TRACE_VALIDATION : TRACE_FORWARD, pass->batch, at_ns);
     if (status || last_stage(engine))
         return status;
@@ -173,7 +176,7 @@ static bool is_alone(const struct engine *engine)
 /* Read the oldest loss that is on its way, as read_loss(). */
 static int take_loss(struct engine *engine)
 {
-    const struct loss_entry entry = *loss_ring_oldest(engine->losses);
+    const struct loss_entry entry = *loss_ring_oldest(engine->losses.ring);
     const struct micro_batch batch = {entry.lane, entry.index_in_lane};
     uint64_t began_ns = clock_monotonic_ns();
     int status = tensor_channel_complete(&engine->channels.inputs[entry.slot]);
@@ -181,7 +184,7 @@ static int take_loss(struct engine *engine)
     if (status)
         return status;
     carrier_guard(engine->routes->guard);
-    double loss = loss_ring_take(engine->losses);
+    double loss = loss_ring_take(engine->losses.ring);
     status = carrier_unguard(engine->routes->guard);
     record(engine, TRACE_LOSS, batch, began_ns);
     if (!status || is_alone(engine)) /* of a pipeline, it may follow from input that never came */
@@ -192,7 +195,8 @@ static int take_loss(struct engine *engine)
 /* Take all losses, also where the step is left: its sums may be kept, and losses go with them. */
 static int take_losses(struct engine *engine, int status)
 {
-    while (engine->losses && loss_ring_oldest(engine->losses) && (!status || is_alone(engine))) {
+    while (engine->losses.ring && loss_ring_oldest(engine->losses.ring) &&
+           (!status || is_alone(engine))) {
         int taken = take_loss(engine);
         status = status ? status : taken;
     }
@@ -205,16 +209,16 @@ static int note_loss(struct engine *engine, const struct pass *pass)
     double loss = 0;
     int status = 0;
 
-    if (!engine->losses) {
+    if (!engine->losses.ring) {
         status = read_loss(engine, pass, &loss);
         if (!status)
             add_training_loss(engine, pass->batch, loss);
         return status;
     }
-    if (loss_ring_is_full(engine->losses))
+    if (loss_ring_is_full(engine->losses.ring))
         status = take_loss(engine);
     if (!status)
-        loss_ring_put(engine->losses, engine->stage,
+        loss_ring_put(engine->losses.ring, engine->stage,
                       (struct loss_entry){.lane = pass->batch.lane,
                                           .index_in_lane = pass->batch.index_in_lane,
                                           .slot = pass->slot});
@@ -578,7 +582,7 @@ static int open_losses(struct engine *engine)
 
     return needed ? loss_ring_new(engine->state->pinned,
                                   (size_t)spec->train.micro_batch * spec->model.context,
-                                  &engine->losses)
+                                  &engine->losses.ring)
                   : 0;
 }
 
@@ -616,7 +620,7 @@ void pipeline_close(struct engine *engine)
         tensor_channel_close(&engine->channels.outputs[i]);
     tensor_channel_close(&engine->channels.output_gradient);
     tensor_channel_close(&engine->channels.input_gradient);
-    loss_ring_free(engine->losses);
+    loss_ring_free(engine->losses.ring);
     free(engine->channels.inputs);
     free(engine->channels.outputs);
 }

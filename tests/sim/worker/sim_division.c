@@ -251,7 +251,8 @@ static bool all_have(const struct sim_worker *root, uint64_t generation)
 {
     for (unsigned rank = 0; rank < root->plan->layout.worker_count; rank++) {
         const struct sim_worker *other = worker_of(root, rank);
-        if (!other || other->announced != generation || !is_in_the_same(root, other))
+        if (!other || other->announced != generation || !is_in_the_same(root, other) ||
+            !unit_arrivals_are_complete(&other->handover.arrivals))
             return false;
     }
     for (unsigned rank = 0; rank < root->plan->layout.worker_count; rank++) {

@@ -23,7 +23,8 @@ enum sim_tag {
     SIM_COMMIT,
     SIM_CLOSING,
     SIM_CLOSED,
-    SIM_STATE, /* index: unit */
+    SIM_STATE,   /* index: unit; all but its moments */
+    SIM_MOMENTS, /* index: unit */
     SIM_RELEASE,
     SIM_CLAIMS,
     SIM_VERDICT,

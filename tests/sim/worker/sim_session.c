@@ -321,8 +321,23 @@ static bool at_reduce(struct sim_worker *worker)
         feed_shadow(worker);
     hold(worker);
     worker->next_shadow = 0;
-    worker_go(worker, POINT_SHADOW);
+    worker_go(worker, POINT_ARRIVE);
     return true;
+}
+
+void session_arrived(struct sim_worker *worker)
+{
+    switch (worker->stay.action) {
+    case STAY_STEP:
+        worker_go(worker, POINT_SHADOW);
+        break;
+    case STAY_EVALUATE:
+        dispute_compare(worker, true);
+        session_round(worker, SIM_ROUND_LAST_STEP);
+        break;
+    default:
+        session_finish(worker);
+    }
 }
 
 /* HOLD only with the gradients of every copy that is kept here. */
@@ -638,8 +653,7 @@ static bool go_on(struct sim_worker *worker)
     case STAY_EVALUATE:
         pending_plan_begin_step(&worker->pending);
         worker->share.step_began_ns = worker->sim->now_ns;
-        dispute_compare(worker, true);
-        session_round(worker, SIM_ROUND_LAST_STEP);
+        worker_go(worker, POINT_ARRIVE);
         break;
     case STAY_AWAIT_PLAN:
         session_await_plan(worker);
@@ -657,7 +671,7 @@ static bool go_on(struct sim_worker *worker)
         worker_broken(worker, -ETIMEDOUT);
         break;
     default:
-        session_finish(worker);
+        worker_go(worker, POINT_ARRIVE);
     }
     return worker->alive;
 }
@@ -702,6 +716,7 @@ bool session_step(struct sim_worker *worker)
         [POINT_FORWARD] = at_forward,
         [POINT_BACKWARD] = at_backward,
         [POINT_REDUCE] = at_reduce,
+        [POINT_ARRIVE] = handover_at_arrive,
         [POINT_SHADOW] = at_shadow,
         [POINT_GATHER] = at_gather,
         [POINT_ASK] = at_ask,

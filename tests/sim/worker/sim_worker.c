@@ -214,6 +214,7 @@ static void close_generation(struct sim_worker *worker)
 {
     sim_snapshot_reset(worker);
     sim_division_keep(worker);
+    handover_drop_partial(worker);
     worker->engine = false;
     memset(worker->gradients_step, 0, sizeof(worker->gradients_step));
     sim_mesh_close(worker->mesh);
@@ -278,6 +279,7 @@ void worker_broken(struct sim_worker *worker, int status)
         return;
     if (worker->mesh)
         sim_mesh_fail(worker->mesh, -ECONNRESET);
+    handover_drop_partial(worker);
     worker->cause = dispute_let_go(worker);
     go_stuck(worker);
     worker->cause = CAUSE_NONE;
@@ -323,12 +325,6 @@ static bool fits(struct sim_worker *worker)
     }
     sim_state_list_held(&worker->state, held);
     return holdings_lacking(held, SIM_UNITS, plan, worker->rank) == SIM_UNITS;
-}
-
-static void find_kept(const struct plan *plan, unsigned rank, bool ret_kept[SIM_UNITS])
-{
-    for (unsigned unit = 0; unit < SIM_UNITS; unit++)
-        ret_kept[unit] = plan_layout_keeps(&plan->layout, rank, unit);
 }
 
 static void open_links(struct sim_worker *worker)
@@ -464,133 +460,6 @@ static bool at_restore(struct sim_worker *worker)
     return worker->alive;
 }
 
-static void send_units(struct sim_worker *worker)
-{
-    const struct plan *plan = worker->plan;
-    for (unsigned m = 0; m < plan->start.move_count; m++) {
-        const struct plan_move *move = &plan->start.moves[m];
-        if (move->from_rank != worker->rank)
-            continue;
-        struct sim_payload payload = {.digest = worker->state.applied_step,
-                                      .unit = worker->state.units[move->unit]};
-        if (!payload.unit.held) {
-            worker_broken(worker, -ENODATA);
-            return;
-        }
-        sim_mesh_send(worker->mesh, move->to_rank, SIM_STATE, move->unit, &payload);
-    }
-    if (worker->sim->bug == BUG_DROP_BEFORE_COMMIT && worker->rank < plan->layout.worker_count) {
-        bool kept[SIM_UNITS];
-        find_kept(plan, worker->rank, kept);
-        sim_state_drop(&worker->state, kept);
-    }
-}
-
-static bool at_links(struct sim_worker *worker)
-{
-    struct sim_mesh *mesh = worker->mesh;
-    if (mesh->state == SIM_MESH_OPENING)
-        return false;
-    if (mesh->state == SIM_MESH_FAILED) {
-        int result = mesh->result;
-        if (result == -ETIMEDOUT)
-            sim_check_patience(worker);
-        sim_mesh_close(mesh);
-        worker->mesh = NULL;
-        worker_broken(worker, result);
-        return worker->alive;
-    }
-    if (mesh->ends) {
-        worker->engine = true;
-        session_finish(worker);
-        return worker->alive;
-    }
-    worker->next_move = 0;
-    worker_go(worker, POINT_HANDOVER);
-    if (worker->plan->start.source == PLAN_SOURCE_MEMORY)
-        send_units(worker);
-    for (unsigned m = 0; worker->alive && m < worker->plan->start.move_count; m++)
-        if (worker->plan->start.moves[m].to_rank == worker->rank)
-            worker->busy_until_ns =
-                MAX(worker->busy_until_ns, worker->sim->now_ns) + worker->sim->costs.unit_ns;
-    return worker->alive;
-}
-
-static bool take_unit(struct sim_worker *worker, const struct plan_move *move)
-{
-    struct sim_state *state = &worker->state;
-    struct sim_payload payload;
-    if (!sim_mesh_take(worker->mesh, move->from_rank, SIM_STATE, 0, move->unit, &payload))
-        return false;
-    if (sim_state_empty(state)) {
-        state->applied_step = payload.digest;
-        state->committed.step = 0;
-    }
-    if (payload.digest != state->applied_step && worker->sim->bug != BUG_MOVE_OF_OTHER_STEP) {
-        worker_broken(worker, -EBADMSG);
-        return true;
-    }
-    state->units[move->unit] = payload.unit;
-    worker->next_move++;
-    return true;
-}
-
-static bool at_handover(struct sim_worker *worker)
-{
-    const struct plan *plan = worker->plan;
-    if (worker->mesh->state == SIM_MESH_FAILED) {
-        worker_broken(worker, -ECONNRESET);
-        return worker->alive;
-    }
-    while (worker->next_move < plan->start.move_count &&
-           plan->start.moves[worker->next_move].to_rank != worker->rank)
-        worker->next_move++;
-    if (worker->next_move < plan->start.move_count)
-        return take_unit(worker, &plan->start.moves[worker->next_move]);
-    worker->next_move = 0;
-    if (worker->rank >= plan->layout.worker_count) {
-        worker_go(worker, POINT_DONOR);
-        return true;
-    }
-    unsigned stage = worker->rank % plan->layout.stage_count;
-    worker->first_unit = plan->layout.stage_first_unit[stage];
-    worker->unit_count = plan->layout.stage_first_unit[stage + 1] - worker->first_unit;
-    find_kept(plan, worker->rank, worker->keeps);
-    worker->engine = worker->first_commit = true;
-    sim_check_begin(worker->sim, worker);
-    sim_division_begin(worker);
-    return true;
-}
-
-static bool first_of_pair(const struct plan *plan, unsigned index)
-{
-    for (unsigned i = 0; i < index; i++)
-        if (plan->start.moves[i].from_rank == plan->start.moves[index].from_rank &&
-            plan->start.moves[i].to_rank == plan->start.moves[index].to_rank)
-            return false;
-    return true;
-}
-
-/* Wait until all workers that it serves have reported that they need nothing more. */
-static bool at_donor(struct sim_worker *worker)
-{
-    const struct plan *plan = worker->plan;
-    struct sim_payload payload;
-    for (; worker->next_move < plan->start.move_count; worker->next_move++) {
-        const struct plan_move *move = &plan->start.moves[worker->next_move];
-        if (move->from_rank != worker->rank || !first_of_pair(plan, worker->next_move))
-            continue;
-        if (sim_mesh_take(worker->mesh, move->to_rank, SIM_RELEASE, 0, 0, &payload))
-            continue;
-        if (worker->mesh->state != SIM_MESH_FAILED)
-            return false;
-        worker_broken(worker, -ECONNRESET);
-        return worker->alive;
-    }
-    worker_leave(worker);
-    return false;
-}
-
 static bool at_boot(struct sim_worker *worker)
 {
     worker->listening = true;
@@ -660,11 +529,11 @@ static bool step(struct sim_worker *worker)
     case POINT_RESTORE:
         return at_restore(worker);
     case POINT_LINKS:
-        return at_links(worker);
+        return handover_at_links(worker);
     case POINT_HANDOVER:
-        return at_handover(worker);
+        return handover_at_units(worker);
     case POINT_DONOR:
-        return at_donor(worker);
+        return handover_at_donor(worker);
     default:
         return session_step(worker);
     }

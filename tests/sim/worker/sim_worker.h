@@ -16,6 +16,7 @@
 #include "protocol/pending_plan.h"
 #include "protocol/stay.h"
 #include "protocol/step_commit.h"
+#include "protocol/unit_arrivals.h"
 #include "sim/fault/sim_disk.h"
 #include "sim/worker/sim_mesh.h"
 #include "sim/worker/sim_tree.h"
@@ -36,6 +37,7 @@ enum sim_point {
     POINT_FORWARD,
     POINT_BACKWARD,
     POINT_REDUCE,
+    POINT_ARRIVE,   /* the units that others hand over */
     POINT_SHADOW,   /* the gradients of the stages that the worker shadows */
     POINT_GATHER,   /* waits for HOLD of the children */
     POINT_ASK,      /* waits for the parent */
@@ -114,6 +116,13 @@ struct sim_rounds {
     struct division_round division;
 };
 
+/* The units that others hand over, and those that it gives. */
+struct sim_handover {
+    unsigned next_move;
+    struct unit_arrivals arrivals;
+    uint64_t moments_ns; /* when they are here, at the earliest */
+};
+
 /*
  * The worker's history as the checkers saw it, independent of its own reports and memory: the step
  * of each unit when the worker applied last, and the last step whose reduced gradients it had.
@@ -166,7 +175,8 @@ struct sim_worker {
     uint64_t busy_until_ns, deadline_ns;
     struct sim_share share;
     uint64_t act_digest, sum_digest; /* of this replica; of all before it in the sum */
-    unsigned next_move, next_replica, next_shadow;
+    unsigned next_replica, next_shadow;
+    struct sim_handover handover;
     struct final_checkpoint final;
     uint64_t look_ns; /* rank 0: until when it waits for the record before the next round */
     struct stay stay; /* plan NULL: it has not begun in this generation */
@@ -218,6 +228,9 @@ bool session_step(struct sim_worker *worker);
 bool session_take(struct sim_worker *worker, unsigned from, enum sim_tag tag, uint64_t step,
                   struct sim_payload *ret_payload, bool *ret_broken);
 void session_begin(struct sim_worker *worker);
+/** session_arrived() - All state that the worker was to receive is here: go on with the step, the
+ * evaluation of the finished model or the last checkpoint */
+void session_arrived(struct sim_worker *worker);
 /** session_round() - Begin a commit round of @kind, with what this rank sends up */
 void session_round(struct sim_worker *worker, enum sim_round kind);
 /** session_hear_of_checkpoint() - The commit round told which checkpoint is durable or has failed
@@ -231,6 +244,16 @@ void session_finish(struct sim_worker *worker);
 bool session_is_evaluating(const struct sim_worker *worker);
 /** session_apply() - Apply the optimizer step, if the record fits the worker's state */
 void session_apply(struct sim_worker *worker, const struct sim_record *record);
+
+/* sim_handover.c: worker/state/handover.c, around the real protocol/unit_arrivals.h */
+bool handover_at_links(struct sim_worker *worker);
+/** handover_at_units() - Take all but the moments of the units that others hand over */
+bool handover_at_units(struct sim_worker *worker);
+/** handover_at_arrive() - Take the moments, before the worker may say that it holds a step */
+bool handover_at_arrive(struct sim_worker *worker);
+bool handover_at_donor(struct sim_worker *worker);
+/** handover_drop_partial() - Drop the units of which anything is missing: the links broke */
+void handover_drop_partial(struct sim_worker *worker);
 
 /* sim_last_checkpoint.c */
 bool session_at_share(struct sim_worker *worker);

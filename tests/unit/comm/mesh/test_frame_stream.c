@@ -228,6 +228,36 @@ static void test_a_small_frame_goes_between_two_segments(void **state)
     fixture_free(fixture);
 }
 
+static void test_bulk_lets_urgent_messages_go_first(void **state)
+{
+    (void)state;
+    const size_t size = 2 * FRAME_SEGMENT_MAX;
+    struct fixture *fixture = fixture_new(1 << 16);
+    uint8_t *data = data_of(4, size), *urgent_data = data_of(5, 10);
+    struct frame_stream_item bulk[2], offer, urgent;
+    bulk[0] = bulk[1] = (struct frame_stream_item){
+        .type = FRAME_DATA, .bulk = true, .tag = 4, .data = data, .size_bytes = size};
+    offer = (struct frame_stream_item){.type = FRAME_OFFER, .bulk = true, .size_bytes = size};
+    urgent = (struct frame_stream_item){
+        .type = FRAME_DATA, .tag = 5, .data = urgent_data, .size_bytes = 10};
+    frame_stream_queue(&fixture->sender, &bulk[0]);
+    frame_stream_queue(&fixture->sender, &bulk[1]);
+    fixture->pipe.chunk = 1 << 16;
+    fixture->pipe.room = 70000; /* in the first segment: that message is not mixed with another */
+    assert_int_equal(frame_stream_send(&fixture->sender), 0);
+    frame_stream_queue(&fixture->sender, &offer);
+    frame_stream_queue(&fixture->sender, &urgent);
+    fixture->pipe.room = SIZE_MAX;
+    assert_int_equal(frame_stream_send(&fixture->sender), 0);
+    assert_true(frame_stream_idle(&fixture->sender));
+    assert_true(frame_stream_receive(&fixture->receiver, SIZE_MAX) > 0);
+    expect_log(fixture, "D4:2097152 O D5:10 D4:2097152 ");
+    assert_int_equal(fixture->seen.items_sent, 4);
+    free(urgent_data);
+    free(data);
+    fixture_free(fixture);
+}
+
 /* The data of an abandoned message are dropped at once; the next frames are still understood. */
 static void test_a_fault_can_follow_an_abandoned_message(void **state)
 {
@@ -247,11 +277,13 @@ static void test_a_fault_can_follow_an_abandoned_message(void **state)
             .type = FRAME_DATA, .tag = 4, .data = data, .size_bytes = size};
         struct frame_stream_item next = {
             .type = FRAME_DATA, .tag = 5, .data = data, .size_bytes = 10};
+        struct frame_stream_items abandoned;
         fixture->pipe.room = rooms[r];
         frame_stream_queue(&fixture->sender, &item);
         frame_stream_queue(&fixture->sender, &next);
         assert_int_equal(frame_stream_send(&fixture->sender), 0);
-        assert_int_equal(frame_stream_abandon(&fixture->sender), 0);
+        assert_int_equal(frame_stream_abandon(&fixture->sender, &abandoned), 0);
+        assert_ptr_equal(TAILQ_LAST(&abandoned, frame_stream_items), &next);
         memset(data, 0xee, size);
         free(data);
         assert_int_equal(frame_stream_put(&fixture->sender, FRAME_FAULT, 0, 0, "why", 3), 0);
@@ -346,6 +378,7 @@ int main(void)
         cmocka_unit_test_setup(test_any_cut_of_the_bytes_gives_the_same_frames, with_seals),
         cmocka_unit_test_setup(test_a_small_frame_goes_between_two_segments, without_seals),
         cmocka_unit_test_setup(test_a_small_frame_goes_between_two_segments, with_seals),
+        cmocka_unit_test_setup(test_bulk_lets_urgent_messages_go_first, with_seals),
         cmocka_unit_test_setup(test_a_fault_can_follow_an_abandoned_message, without_seals),
         cmocka_unit_test_setup(test_a_fault_can_follow_an_abandoned_message, with_seals),
         cmocka_unit_test_setup(test_what_was_changed_on_the_way_is_no_message, with_seals),

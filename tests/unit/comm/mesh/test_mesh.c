@@ -177,6 +177,36 @@ static void test_offers_are_bounded(void **state)
     world_done(&world);
 }
 
+/* More bulk messages than may be under way at a time, and all the credit in the world. */
+static void test_bulk_waits_for_its_receives_and_holds_nothing_up(void **state)
+{
+    (void)state;
+    enum { COUNT = 100, SIZE = 50000 };
+    struct world world;
+    world_init(&world, 2);
+    world_open(&world);
+    struct mesh_request *sends[COUNT];
+    uint8_t *data = malloc(COUNT * SIZE);
+    for (unsigned i = 0; i < COUNT; i++) {
+        fill(data + i * SIZE, SIZE, i);
+        assert_int_equal(
+            mesh_send_bulk(world.meshes[0], 1, i % 2, data + i * SIZE, SIZE, &sends[i]), 0);
+    }
+    for (uint32_t word = 0; word < 3; word++)
+        send_now(world.meshes[0], 1, 99, &word, sizeof(word));
+    for (uint32_t word = 0; word < 3; word++)
+        receive_equal(world.meshes[1], 0, 99, &word, sizeof(word));
+    for (unsigned i = 0; i < COUNT; i++)
+        assert_false(mesh_test(sends[i])); /* nobody has asked for it */
+    for (unsigned i = 0; i < COUNT; i++)
+        receive_equal(world.meshes[1], 0, i % 2, data + i * SIZE, SIZE);
+    for (unsigned i = 0; i < COUNT; i++)
+        assert_int_equal(mesh_wait(sends[i], UINT64_MAX), 0);
+    free(data);
+    world_close(&world);
+    world_done(&world);
+}
+
 static void test_a_message_of_unknown_size_is_handed_over(void **state)
 {
     (void)state;
@@ -552,6 +582,7 @@ int main(void)
         cmocka_unit_test(test_messages_beyond_the_credit_wait_at_the_sender),
         cmocka_unit_test(test_a_peer_may_have_a_share_of_its_own),
         cmocka_unit_test(test_offers_are_bounded),
+        cmocka_unit_test(test_bulk_waits_for_its_receives_and_holds_nothing_up),
         cmocka_unit_test(test_a_message_of_unknown_size_is_handed_over),
         cmocka_unit_test(test_what_was_posted_before_closing_arrives),
         cmocka_unit_test(test_generations_follow_each_other_on_one_listener),

@@ -73,6 +73,26 @@ static int setup_change(void **state)
     return 0;
 }
 
+/* A change waits for the end of a step, which may take half an hour. */
+static void test_a_pause_does_not_wait_for_a_change(void **state)
+{
+    (void)state;
+    three_view.wish.desired = JOB_DESIRED_PAUSED;
+    three_decide(); /* it may begin right now */
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    assert_int_equal(three_decision.wake_at_ns, three_view.now_ns + 2 * TIMEOUT_NS);
+    assert_non_null(strstr(three_decision.text, "generation 6 must begin first"));
+    three_view.now_ns += 2 * TIMEOUT_NS;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_PUBLISH);
+    assert_int_equal(three_decision.plan->layout.worker_count, 0);
+    assert_int_equal(three_decision.plan->change.reason, PLAN_REASON_PAUSE);
+    assert_int_equal(three_decision.plan->follows, 5);
+    say_units(2, WORKER_PREPARED, 6, 0, unit_count()); /* c has reached the boundary */
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+}
+
 /* Decide now, and again when the state has lasted. */
 static void decide_twice(void)
 {
@@ -447,6 +467,7 @@ static void test_while_rank_zero_speaks_there_is_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(test_a_pause_does_not_wait_for_a_change),
         TEST(test_what_b_cannot_hear_of_is_planned_without_it),
         TEST(test_one_that_is_back_in_time_hears_of_it_itself),
         TEST(test_a_change_that_begins_is_let_alone),

@@ -73,6 +73,24 @@ static void test_the_stage_comes_first_and_copies_are_named(void **state)
     plan_free(plan);
 }
 
+/* The links broke while the rest of the stage was on its way: it is not held, and `holds` of the
+ * report covers nothing. */
+static void test_a_part_of_a_stage_is_left_from_before(void **state)
+{
+    struct plan *plan = sample_plan();
+    const struct worker_report *report;
+    (void)state;
+    report = describe("x.xxxx", plan, 0); /* its stage is [0, 2) */
+    assert_ranges(report, 0, 1, 2, 4);
+    report = describe(".x....", plan, 0);
+    assert_ranges(report, 1, 1, 0, 0);
+    report =
+        describe("xxxx.x", plan, 3); /* [2, 6), and a copy of [0, 2), which may be from before */
+    assert_ranges(report, 0, 4, 5, 1);
+    assert_int_equal(report->extra_count, 0);
+    plan_free(plan);
+}
+
 static unsigned lacking(const char *letters, const struct plan *plan, unsigned rank)
 {
     bool held[SAMPLE_UNITS];
@@ -103,6 +121,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_without_a_generation_all_is_left_from_before),
         cmocka_unit_test(test_the_stage_comes_first_and_copies_are_named),
+        cmocka_unit_test(test_a_part_of_a_stage_is_left_from_before),
         cmocka_unit_test(test_what_a_plan_counts_on_is_missed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,207 @@
+/*
+ * The units that workers hand over: worker/state/handover.c, and the waits of its callers, around
+ * the real protocol/unit_arrivals.h. A unit comes in two messages, and the second one may be late.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "sim/check/sim_check.h"
+#include "sim/sim_scale.h"
+#include "sim/worker/sim_worker.h"
+
+static const struct plan_move *move_of(const struct sim_worker *worker, unsigned index)
+{
+    return &worker->plan->start.moves[index];
+}
+
+static void find_kept(const struct sim_worker *worker, bool ret_kept[SIM_UNITS])
+{
+    for (unsigned unit = 0; unit < SIM_UNITS; unit++)
+        ret_kept[unit] = plan_layout_keeps(&worker->plan->layout, worker->rank, unit);
+}
+
+static void send_units(struct sim_worker *worker)
+{
+    const struct plan *plan = worker->plan;
+    for (unsigned m = 0; m < plan->start.move_count; m++) {
+        const struct plan_move *move = move_of(worker, m);
+        if (move->from_rank != worker->rank)
+            continue;
+        struct sim_payload payload = {.digest = worker->state.applied_step,
+                                      .unit = worker->state.units[move->unit]};
+        if (!payload.unit.held) {
+            worker_broken(worker, -ENODATA);
+            return;
+        }
+        sim_mesh_send(worker->mesh, move->to_rank, SIM_MOMENTS, move->unit, &payload);
+        payload.unit.moments = 0;
+        sim_mesh_send(worker->mesh, move->to_rank, SIM_STATE, move->unit, &payload);
+    }
+    if (worker->sim->bug == BUG_DROP_BEFORE_COMMIT && worker->rank < plan->layout.worker_count) {
+        bool kept[SIM_UNITS];
+        find_kept(worker, kept);
+        sim_state_drop(&worker->state, kept);
+    }
+}
+
+/* Two parts in three of a unit's state are moments. */
+static void expect_units(struct sim_worker *worker)
+{
+    const struct sim *sim = worker->sim;
+    uint64_t parameters_ns = sim->costs.unit_ns / 3;
+    unit_arrivals_begin(&worker->handover.arrivals, worker->plan, worker->rank);
+    worker->busy_until_ns = MAX(worker->busy_until_ns, sim->now_ns) +
+                            worker->handover.arrivals.incomplete * parameters_ns;
+    worker->handover.moments_ns =
+        worker->busy_until_ns +
+        worker->handover.arrivals.incomplete * (sim->costs.unit_ns - parameters_ns) +
+        sim_scale_moments_ns(sim, worker->instance, worker->plan->generation);
+}
+
+bool handover_at_links(struct sim_worker *worker)
+{
+    struct sim_mesh *mesh = worker->mesh;
+    if (mesh->state == SIM_MESH_OPENING)
+        return false;
+    if (mesh->state == SIM_MESH_FAILED) {
+        int result = mesh->result;
+        if (result == -ETIMEDOUT)
+            sim_check_patience(worker);
+        sim_mesh_close(mesh);
+        worker->mesh = NULL;
+        worker_broken(worker, result);
+        return worker->alive;
+    }
+    if (mesh->ends) {
+        worker->engine = true;
+        session_finish(worker);
+        return worker->alive;
+    }
+    worker->handover.next_move = 0;
+    worker_go(worker, POINT_HANDOVER);
+    if (worker->plan->start.source == PLAN_SOURCE_MEMORY)
+        send_units(worker);
+    if (worker->alive)
+        expect_units(worker);
+    return worker->alive;
+}
+
+static bool take_unit(struct sim_worker *worker, unsigned from_rank, unsigned unit)
+{
+    struct sim_state *state = &worker->state;
+    struct sim_payload payload;
+    if (!sim_mesh_take(worker->mesh, from_rank, SIM_STATE, 0, unit, &payload))
+        return false;
+    if (sim_state_empty(state)) {
+        state->applied_step = payload.digest;
+        state->committed.step = 0;
+    }
+    if (payload.digest != state->applied_step && worker->sim->bug != BUG_MOVE_OF_OTHER_STEP) {
+        worker_broken(worker, -EBADMSG);
+        return true;
+    }
+    state->units[unit] = payload.unit;
+    unit_arrivals_parameters(&worker->handover.arrivals, unit);
+    worker->handover.next_move++;
+    return true;
+}
+
+bool handover_at_units(struct sim_worker *worker)
+{
+    const struct plan *plan = worker->plan;
+    if (worker->mesh->state == SIM_MESH_FAILED) {
+        worker_broken(worker, -ECONNRESET);
+        return worker->alive;
+    }
+    while (worker->handover.next_move < plan->start.move_count &&
+           move_of(worker, worker->handover.next_move)->to_rank != worker->rank)
+        worker->handover.next_move++;
+    if (worker->handover.next_move < plan->start.move_count) {
+        const struct plan_move *move = move_of(worker, worker->handover.next_move);
+        return take_unit(worker, move->from_rank, move->unit);
+    }
+    worker->handover.next_move = 0;
+    if (worker->rank >= plan->layout.worker_count) {
+        worker_go(worker, POINT_DONOR);
+        return true;
+    }
+    unsigned stage = worker->rank % plan->layout.stage_count;
+    worker->first_unit = plan->layout.stage_first_unit[stage];
+    worker->unit_count = plan->layout.stage_first_unit[stage + 1] - worker->first_unit;
+    find_kept(worker, worker->keeps);
+    worker->engine = worker->first_commit = true;
+    sim_check_begin(worker->sim, worker);
+    sim_division_begin(worker);
+    return true;
+}
+
+bool handover_at_arrive(struct sim_worker *worker)
+{
+    struct sim_payload payload;
+    for (unsigned m = 0; !unit_arrivals_are_complete(&worker->handover.arrivals) &&
+                         worker->sim->bug != BUG_HOLD_BEFORE_MOMENTS;
+         m++) {
+        const struct plan_move *move = move_of(worker, m);
+        if (move->to_rank != worker->rank ||
+            unit_arrivals_is_copy(&worker->handover.arrivals, move->unit))
+            continue;
+        if (worker->mesh->state == SIM_MESH_FAILED) {
+            worker_broken(worker, -ECONNRESET);
+            return worker->alive;
+        }
+        if (worker->sim->now_ns < worker->handover.moments_ns) {
+            worker->busy_until_ns = worker->handover.moments_ns;
+            return true;
+        }
+        if (!sim_mesh_take(worker->mesh, move->from_rank, SIM_MOMENTS, 0, move->unit, &payload))
+            return false;
+        worker->state.units[move->unit].moments = payload.unit.moments;
+        unit_arrivals_whole(&worker->handover.arrivals, move->unit);
+    }
+    session_arrived(worker);
+    return worker->alive;
+}
+
+void handover_drop_partial(struct sim_worker *worker)
+{
+    bool kept[SIM_UNITS];
+    if (unit_arrivals_are_complete(&worker->handover.arrivals) ||
+        worker->sim->bug == BUG_KEPT_PARTIAL)
+        return;
+    for (unsigned unit = 0; unit < SIM_UNITS; unit++) {
+        kept[unit] = unit_arrivals_is_copy(&worker->handover.arrivals, unit);
+        if (!kept[unit] && unit - worker->first_unit < worker->unit_count)
+            sim_division_forget(worker); /* kept_step_fits() */
+    }
+    sim_state_drop(&worker->state, kept);
+    worker->handover.arrivals = (struct unit_arrivals){0};
+}
+
+static bool first_of_pair(const struct plan *plan, unsigned index)
+{
+    for (unsigned i = 0; i < index; i++)
+        if (plan->start.moves[i].from_rank == plan->start.moves[index].from_rank &&
+            plan->start.moves[i].to_rank == plan->start.moves[index].to_rank)
+            return false;
+    return true;
+}
+
+/* Wait until all workers that it serves have reported that they need nothing more. */
+bool handover_at_donor(struct sim_worker *worker)
+{
+    const struct plan *plan = worker->plan;
+    struct sim_payload payload;
+    for (; worker->handover.next_move < plan->start.move_count; worker->handover.next_move++) {
+        const struct plan_move *move = move_of(worker, worker->handover.next_move);
+        if (move->from_rank != worker->rank || !first_of_pair(plan, worker->handover.next_move))
+            continue;
+        if (sim_mesh_take(worker->mesh, move->to_rank, SIM_RELEASE, 0, 0, &payload))
+            continue;
+        if (worker->mesh->state != SIM_MESH_FAILED)
+            return false;
+        worker_broken(worker, -ECONNRESET);
+        return worker->alive;
+    }
+    worker_leave(worker);
+    return false;
+}

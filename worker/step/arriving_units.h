@@ -1,0 +1,20 @@
+/*
+ * The waits of an engine for units that other workers hand over to this one
+ * (worker/state/handover.h) while its first step is computed: before the forward of a unit for its
+ * parameters, at the end of the step for everything.
+ */
+#pragma once
+
+#include "worker/step/engine.h"
+
+/** arriving_units_begin() - a step begins: from now on the stage waits for its units; wait for the
+ * frozen ones, whose outputs may be kept by the digest of all their weights. Errors as
+ * handover_advance() */
+int arriving_units_begin(struct engine *engine) CHECK_RESULT;
+
+/** arriving_units_passed() - return the error that ended the forward of the stage; 0: none */
+int arriving_units_passed(const struct engine *engine) CHECK_RESULT;
+
+/** arriving_units_finish() - before this rank says that it holds the step: wait for the rest, and
+ * until what it gives is sent. Errors as handover_advance() */
+int arriving_units_finish(struct engine *engine) CHECK_RESULT;
