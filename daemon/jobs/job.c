@@ -428,8 +428,9 @@ static bool rouse(struct job *job)
     job->workers.statuses = calloc(REPORT_WORKERS_MAX, sizeof(*job->workers.statuses));
     job->workers.actions = calloc(1, sizeof(*job->workers.actions));
     if (job->workers.statuses && job->workers.actions)
-        job->workers.agent = agent_new(job->name, daemon->config->node, daemon->node.self.links,
-                                       daemon->config->failure_timeout_ns);
+        job->workers.agent =
+            agent_new(job->name, daemon->config->node, daemon->node.self.incarnation,
+                      daemon->node.self.links, daemon->config->failure_timeout_ns);
     if (!job->workers.agent) {
         lull(&job->workers);
         return false;

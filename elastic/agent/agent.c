@@ -28,7 +28,7 @@
 #include "base/timeouts.h"
 #include "elastic/agent/agent_internal.h"
 
-struct agent *agent_new(const char *job, const char *node, unsigned links,
+struct agent *agent_new(const char *job, const char *node, uint64_t incarnation, unsigned links,
                         uint64_t failure_timeout_ns)
 {
     struct agent *agent = calloc(1, sizeof(*agent));
@@ -42,6 +42,7 @@ struct agent *agent_new(const char *job, const char *node, unsigned links,
     }
     snprintf(agent->job, sizeof(agent->job), "%s", job);
     snprintf(agent->node, sizeof(agent->node), "%s", node);
+    agent->incarnation = incarnation;
     agent->links = links;
     agent->failure_timeout_ns = failure_timeout_ns;
     return agent;
@@ -250,6 +251,7 @@ static void take_reported(struct agent *agent, const struct agent_event *event,
         slot->end.generation = report->generation;
     }
     agent->reported->generation = report->generation;
+    agent->reported->incarnation = report->incarnation;
     agent->reported->worker_count = report->worker_count;
     for (unsigned i = 0; i < report->worker_count; i++)
         worker_report_copy(&report->workers[i], &agent->reported->workers[i]);

@@ -13,9 +13,10 @@
  * - A fresh worker says hello as STARTING.
  * - A worker answers every PREPARE with PREPARED (that plan's generation), and gets SWITCH when the
  *   plan is in force. A PREPARE ends the wait for links of another plan.
- * - A worker says RUNNING when the links of the generation are up and its state is there. Until
- *   then the worker keeps its former phase, with one exception: at a planned boundary the worker
- *   says PREPARED of the new generation, with its state, before it opens links. Should that
+ * - A worker says RUNNING when the links of the generation are up; units that others hand over may
+ *   still be on their way (protocol/unit_arrivals.h), and when the links break, it says what it
+ * has. Until then the worker keeps its former phase, with one exception: at a planned boundary the
+ * worker says PREPARED of the new generation, with its state, before it opens links. Should that
  *   generation never come up, this report is the last word on the worker's state.
  * - A worker that is STUCK waits for an unplanned plan (planned plans are not sent to it).
  * - A worker answers a plan that does not fit its state with STUCK of that generation and its true
@@ -81,7 +82,8 @@ struct agent_actions {
 struct agent;
 /**
  * agent_new() - create the agent of one job
- * @node: this node's name; @links: the link protocol of the workers that this node starts
+ * @node: this node's name; @incarnation: of its firnd; @links: the link protocol of the workers
+ * that this node starts
  *
  * After a death at start the restart backs off from TIMEOUT_PARTS_RESTART_MIN, doubling. A slot
  * turns bad after AGENT_STARTS_MAX deaths before `prepared`, or after AGENT_CRASHES_MAX deaths in a
@@ -93,7 +95,7 @@ struct agent;
  */
 #define AGENT_STARTS_MAX  5
 #define AGENT_CRASHES_MAX 6
-struct agent *agent_new(const char *job, const char *node, unsigned links,
+struct agent *agent_new(const char *job, const char *node, uint64_t incarnation, unsigned links,
                         uint64_t failure_timeout_ns);
 void agent_free(struct agent *agent);
 /**

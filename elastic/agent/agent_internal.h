@@ -53,6 +53,7 @@ struct agent_slot {
 
 struct agent {
     char job[NAME_SIZE], node[NAME_SIZE];
+    uint64_t incarnation; /* of this node's firnd */
     unsigned links;
     uint64_t failure_timeout_ns;
     bool knows_plan; /* AGENT_PLAN has been fed */

@@ -89,16 +89,27 @@ void agent_fill_report(const struct agent *agent, struct node_report *report)
 {
     memcpy(report->node, agent->node, sizeof(report->node));
     report->generation = agent->plan->generation;
+    report->incarnation = agent->incarnation;
     report->worker_count = 0;
     for (unsigned index = 0; index < REPORT_WORKERS_MAX; index++)
         fill_slot(agent, report, index);
+}
+
+/* Return whether the report names processes without state that this firnd has found, and the one
+ * before had reported: the leader takes its word for them only (leader_roster.c). */
+static bool confirms(const struct node_report *before, const struct node_report *report)
+{
+    for (unsigned i = 0; i < report->worker_count; i++)
+        if (worker_report_is_fresh(&report->workers[i]))
+            return report->incarnation != before->incarnation;
+    return false;
 }
 
 bool agent_report_news(const struct agent *agent, const struct node_report *report)
 {
     const struct node_report *before = agent->reported;
     unsigned count_before = before->generation == report->generation ? before->worker_count : 0;
-    return report->worker_count != count_before ||
+    return report->worker_count != count_before || confirms(before, report) ||
            memcmp(report->workers, before->workers,
                   report->worker_count * sizeof(report->workers[0])) != 0;
 }

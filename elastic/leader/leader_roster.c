@@ -78,12 +78,6 @@ static enum seat seat_of_generation(const struct plan *plan, const struct worker
     return SEAT_LOST;
 }
 
-static bool is_fresh(const struct worker_report *report)
-{
-    return report->phase == WORKER_STARTING ||
-           (report->phase == WORKER_PREPARED && report->held_unit_count == 0);
-}
-
 static bool stands_aside(const struct worker_report *report)
 {
     return report->phase == WORKER_STUCK && report->cause == CAUSE_LEFT_OUT;
@@ -98,11 +92,11 @@ static enum seat seat_of(const struct plan *plan, const struct roster_member *me
     if (member->rank < 0 && stands_aside(report))
         return SEAT_ASIDE;
     if (member->rank < 0)
-        return is_fresh(report) ? SEAT_SPARE : seat;
+        return worker_report_is_fresh(report) ? SEAT_SPARE : seat;
     bool worker = (unsigned)member->rank < plan->layout.worker_count;
     uint64_t instance = plan->layout.workers[member->rank].instance;
     if (instance != 0 && report->instance != instance)
-        return !worker && is_fresh(report) ? SEAT_SPARE : SEAT_LOST;
+        return !worker && worker_report_is_fresh(report) ? SEAT_SPARE : SEAT_LOST;
     /* A donor may leave; a worker that computes may not. */
     return seat == SEAT_LEFT && worker ? SEAT_LOST : seat;
 }
@@ -167,11 +161,22 @@ static bool is_left_behind(const struct leader_view *view, const struct worker_r
                         (own == view->progress.generation && stands_aside(report)));
 }
 
+/* Return whether the report is of a process without state that another firnd of the node started:
+ * the one that is there now has not found it, or it would have reported. The report may have
+ * reached etcd after the node was gone. */
+static bool is_of_another_firnd(const struct member *node, const struct node_report *report,
+                                const struct worker_report *worker)
+{
+    return node && report->incarnation != 0 && report->incarnation != node->incarnation &&
+           worker_report_is_fresh(worker);
+}
+
 /* List every rank of the plan, and every reported process without one, sorted by node and slot. */
-static unsigned list_members(const struct leader_view *view, const struct node_report **reports,
+static unsigned list_members(const struct roster *roster, const struct node_report **reports,
                              struct roster_member *members)
 {
     unsigned count = 0;
+    const struct leader_view *view = roster->view;
     const struct plan *plan = view->plan;
     for (unsigned rank = 0; rank < plan->layout.worker_count + plan->layout.donor_count; rank++)
         members[count++] = (struct roster_member){.node_name = plan->layout.workers[rank].node,
@@ -180,18 +185,20 @@ static unsigned list_members(const struct leader_view *view, const struct node_r
     qsort(members, count, sizeof(*members), compare_members);
     unsigned ranked = count, report_count = list_reports(view, reports);
     for (unsigned r = 0; r < report_count; r++) {
-        const struct node_report *node = reports[r];
-        for (unsigned w = 0; w < node->worker_count; w++) {
-            struct roster_member member = {.node_name = node->node,
-                                           .slot = node->workers[w].slot,
+        const struct node_report *report = reports[r];
+        const struct member *node = roster_node(roster, report->node);
+        for (unsigned w = 0; w < report->worker_count; w++) {
+            struct roster_member member = {.node_name = report->node,
+                                           .slot = report->workers[w].slot,
                                            .rank = -1,
-                                           .report = &node->workers[w]};
+                                           .report = &report->workers[w]};
             struct roster_member *known =
                 bsearch(&member, members, ranked, sizeof(member), compare_members);
-            bool current = node->generation == plan->generation;
+            bool current = report->generation == plan->generation;
+            bool counts = current || !is_left_behind(view, member.report);
             if (known && current)
                 known->report = member.report;
-            else if (!known && (current || !is_left_behind(view, member.report)))
+            else if (!known && counts && !is_of_another_firnd(node, report, member.report))
                 members[count++] = member;
         }
     }
@@ -247,7 +254,7 @@ int roster_init(struct roster *roster, const struct leader_view *view)
         roster->nodes[i] = &view->nodes[i];
     qsort(roster->nodes, view->node_count, sizeof(const struct member *), compare_nodes);
     if (view->plan) {
-        roster->count = list_members(view, reports, roster->members);
+        roster->count = list_members(roster, reports, roster->members);
         summarize(roster);
     }
     return 0;

@@ -327,8 +327,9 @@ json_t *node_report_encode(const struct node_report *report)
     for (unsigned i = 0; i < report->worker_count; i++)
         if (json_array_append_new(workers, worker_report_encode(&report->workers[i])) < 0)
             return NULL;
-    return json_pack("{ss sI sO}", "node", report->node, "generation",
-                     (json_int_t)report->generation, "workers", workers);
+    return json_pack("{ss sI sI sO}", "node", report->node, "generation",
+                     (json_int_t)report->generation, "incarnation", (json_int_t)report->incarnation,
+                     "workers", workers);
 }
 
 static int check_slots(const struct node_report *report, struct error *error)
@@ -352,6 +353,9 @@ static int decode_node(const json_t *tree, struct node_report *report, struct er
         status = error_set(error, -EINVAL, "\"node\" is not a name");
     if (status == 0)
         status = json_get_u64(tree, "generation", INT64_MAX, &report->generation, error);
+    report->incarnation = 0;
+    if (status == 0 && json_object_get(tree, "incarnation"))
+        status = json_get_u64(tree, "incarnation", INT64_MAX, &report->incarnation, error);
     if (status == 0)
         status = json_get_array(tree, "workers", REPORT_WORKERS_MAX, &workers, error);
     if (status < 0)

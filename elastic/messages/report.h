@@ -89,9 +89,17 @@ static inline bool worker_report_entered(const struct worker_report *report)
     return report->generation != 0;
 }
 
+/** worker_report_is_fresh() - return whether it is a process that has no state yet */
+static inline bool worker_report_is_fresh(const struct worker_report *report)
+{
+    return report->phase == WORKER_STARTING ||
+           (report->phase == WORKER_PREPARED && report->held_unit_count == 0);
+}
+
 struct node_report {
     char node[NAME_SIZE];
-    uint64_t generation; /* reports/<gen>/: the plan in force that the report is about */
+    uint64_t generation;  /* reports/<gen>/: the plan in force that the report is about */
+    uint64_t incarnation; /* of the firnd that wrote it; 0: an older program */
     unsigned worker_count;
     struct worker_report workers[REPORT_WORKERS_MAX];
 };

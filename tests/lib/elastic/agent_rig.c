@@ -15,7 +15,7 @@ int rig_setup(void **state)
     (void)state;
     rig_now_ns = NS_PER_SECOND;
     rig_on_probation = false;
-    rig_agent = agent_new("job", "a", LINKS, TIMEOUT_NS);
+    rig_agent = agent_new("job", "a", INCARNATION, LINKS, TIMEOUT_NS);
     memset(&rig_last_report, 0, sizeof(rig_last_report));
     return !rig_agent;
 }

@@ -13,8 +13,9 @@
 #include "base/clock.h"
 #include "elastic/agent/agent.h"
 
-#define TIMEOUT_NS (1000 * NS_PER_MS)
-#define LINKS      3
+#define TIMEOUT_NS  (1000 * NS_PER_MS)
+#define LINKS       3
+#define INCARNATION 7
 
 extern struct agent *rig_agent;
 extern struct agent_actions rig_actions;

@@ -363,6 +363,28 @@ static void test_what_a_daemon_before_said_is_not_said_again(void **state)
     assert_int_equal(rig_count(AGENT_REPORT, 0), 1);
 }
 
+/* The leader does not count what another firnd has started and this one may not have found. */
+static void test_a_process_without_state_is_said_again_by_who_finds_it(void **state)
+{
+    (void)state;
+    static struct node_report before;
+    for (unsigned own = 0; own < 2; own++) {
+        rig_teardown(state);
+        assert_int_equal(rig_setup(state), 0);
+        snprintf(before.node, sizeof(before.node), "a");
+        before.generation = 5;
+        before.incarnation = INCARNATION - 1 + own;
+        before.worker_count = 1;
+        before.workers[0] =
+            (struct worker_report){.slot = 0, .instance = 10, .phase = WORKER_STARTING};
+        rig_step((struct agent_event){.type = AGENT_REPORTED, .report = &before});
+        rig_feed_up(0);
+        rig_feed_plan(AGENT_PLAN, rig_make_plan(5, false, 1, (unsigned[]){0}, NULL));
+        rig_feed_status(0, 10, WORKER_STARTING, 0);
+        assert_int_equal(rig_last_report.incarnation, own ? 0 : INCARNATION); /* 0: none */
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -383,6 +405,7 @@ int main(void)
         TEST(test_a_mended_slot_has_all_its_lives_again),
         TEST(test_a_slot_that_refused_is_asked_again_when_an_operator_says_so),
         TEST(test_what_a_daemon_before_said_is_not_said_again),
+        TEST(test_a_process_without_state_is_said_again_by_who_finds_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,6 +68,23 @@ static void test_a_worker_of_a_planned_plan(void **state)
     expect_seat(WORKER_RUNNING, 5, SEAT_JOINING);
 }
 
+/* A plan without workers waits for those that are there. The report of c came to etcd late: c was
+ * gone, and its new firnd finds no process. */
+static void test_a_process_of_a_firnd_that_is_gone_is_none(void **state)
+{
+    (void)state;
+    three_plan->layout.worker_count = three_plan->layout.replica_count = 2;
+    three_nodes[2].incarnation = 9;
+    three_say(2, WORKER_STARTING, 0, 0);
+    assert_true(roster_alive(look("c"))); /* an older program's report says not whose it is */
+    three_reports[2].incarnation = 9;
+    assert_true(roster_alive(look("c")));
+    three_reports[2].incarnation = 8;
+    assert_null(look("c"));
+    three_say(2, WORKER_RUNNING, 5, 9); /* the new firnd will say what became of it */
+    assert_true(roster_alive(look("c")));
+}
+
 static void test_a_donor_may_leave(void **state)
 {
     (void)state;
@@ -306,6 +323,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_a_worker_of_an_unplanned_plan),
         TEST(test_a_worker_of_a_planned_plan),
+        TEST(test_a_process_of_a_firnd_that_is_gone_is_none),
         TEST(test_a_donor_may_leave),
         TEST(test_another_process),
         TEST(test_a_process_without_a_rank),
