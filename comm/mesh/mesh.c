@@ -529,6 +529,7 @@ void mesh_await_any(struct mesh *mesh, struct mesh_request *const *requests, uns
     while (!done) {
         for (unsigned i = 0; i < count; i++)
             done = done || (requests[i] && requests[i]->done);
+        done = done || failing(mesh);
         if (!done)
             wait_changed(mesh, UINT64_MAX);
     }

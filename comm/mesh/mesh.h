@@ -181,14 +181,14 @@ int mesh_receive_any(struct mesh *mesh, unsigned peer, uint64_t tag, uint64_t de
 int mesh_wait(struct mesh_request *request, uint64_t deadline_ns) CHECK_RESULT;
 
 /**
- * mesh_meanwhile() - while this thread waits in mesh_wait() or mesh_receive_any(), call
+ * mesh_meanwhile() - while this thread waits for messages, call
  * @look(@context) every tenth of a second, without the lock: it may use the mesh
  * @look: NULL: no more
  */
 void mesh_meanwhile(struct mesh *mesh, void (*look)(void *context), void *context);
 
-/** mesh_await_any() - wait until mesh_wait() of one of @requests, at least, would return at once;
- * NULL ones do not count */
+/** mesh_await_any() - wait until mesh_wait() of one of @requests, at least, would return at once,
+ * or the mesh has failed; NULL ones do not count */
 void mesh_await_any(struct mesh *mesh, struct mesh_request *const *requests, unsigned count);
 
 /** mesh_test() - return whether mesh_wait() would return at once */

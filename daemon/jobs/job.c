@@ -167,8 +167,7 @@ static void on_event(struct job *job, const struct control_message *message)
     events_append(job->folders.dir, &facts, "training", message->text);
 }
 
-/* Stop a worker whose protocol version this firnd does not speak, found after an upgrade of
- * firnd. The other workers resume from their own state, as after the worker's death. */
+/* Stop a worker whose protocol this firnd does not speak, since an upgrade; it counts as dead. */
 static void turn_away(struct job *job, unsigned slot, unsigned protocol)
 {
     struct event_facts facts = facts_of(job, 0, 0);
@@ -419,7 +418,8 @@ static void lull(struct job_workers *workers)
 
 static bool rouse(struct job *job)
 {
-    const struct daemon *daemon = job->daemon;
+    const struct config *config = job->daemon->config;
+    const struct node_record *self = &job->daemon->node.self;
     struct agent_event plan = {.type = AGENT_PLAN, .plan = job->plans.plan};
     struct agent_event next = {.type = AGENT_NEXT, .plan = job->plans.prepared};
 
@@ -428,9 +428,8 @@ static bool rouse(struct job *job)
     job->workers.statuses = calloc(REPORT_WORKERS_MAX, sizeof(*job->workers.statuses));
     job->workers.actions = calloc(1, sizeof(*job->workers.actions));
     if (job->workers.statuses && job->workers.actions)
-        job->workers.agent =
-            agent_new(job->name, daemon->config->node, daemon->node.self.incarnation,
-                      daemon->node.self.links, daemon->config->failure_timeout_ns);
+        job->workers.agent = agent_new(job->name, config->node, self->incarnation, self->links,
+                                       config->failure_timeout_ns);
     if (!job->workers.agent) {
         lull(&job->workers);
         return false;

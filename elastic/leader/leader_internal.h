@@ -165,9 +165,8 @@ int leader_change(struct leader_context *context) CHECK_RESULT;
 enum preemption_way leader_preempted(struct leader_context *context, bool with_start,
                                      struct preemption *ret_numbers);
 
-/** leader_time_left() - return the time until the first node goes on which the job trains, or has
- * state that the plan in force takes from there;
- * UINT64_MAX: no node goes at a given time */
+/** leader_time_left() - return the time until the first node goes on which the job trains, or from
+ * which a plan that has not begun takes state; UINT64_MAX: no node goes at a given time */
 uint64_t leader_time_left(const struct leader_context *context);
 
 /** leader_holder() - return a member as a source of state; its ranges are empty */

@@ -21,14 +21,25 @@ static uint64_t time_to_switch(const struct leader_view *view)
     return (uint64_t)(step_ns * MIN(1.0, (2.0 * layout->stage_count + 1) / count));
 }
 
+/* Return whether the job trains there, or did when it was told to leave, or the plan in force,
+ * which has not begun, takes state from there. */
+static bool is_needed(const struct leader_context *context, const struct roster_member *member,
+                      bool begins)
+{
+    bool donates = member->rank >= 0 && (begins || !context->view->plan->layout.worker_count);
+
+    return donates || roster_is_worker(&context->roster, member);
+}
+
 uint64_t leader_time_left(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;
+    bool begins = leader_running_generation(context) == view->plan->follows;
     uint64_t left_ns = UINT64_MAX;
     for (unsigned i = 0; i < context->roster.count; i++) {
         const struct roster_member *member = &context->roster.members[i];
         uint64_t deadline_ns = member->node ? member->node->drain_deadline_ns : 0;
-        if (member->rank < 0 || deadline_ns == 0 || !member->node->draining)
+        if (!is_needed(context, member, begins) || deadline_ns == 0 || !member->node->draining)
             continue;
         left_ns = MIN(left_ns, deadline_ns > view->now_ns ? deadline_ns - view->now_ns : 0);
     }

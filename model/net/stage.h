@@ -118,8 +118,8 @@ struct stage_gate {
     void *context;
 };
 
-/** stage_set_gate() - ask @gate, copied, from now on; NULL: none. While there is one, nothing is
- * recorded or replayed (model/net/recordings.h) */
+/** stage_set_gate() - ask @gate, copied, from now on; NULL: none. While there is one,
+ * stage_forward() is neither recorded nor replayed (model/net/recordings.h) */
 void stage_set_gate(struct stage *stage, const struct stage_gate *gate);
 
 /**

@@ -104,12 +104,19 @@ static void prepare(struct trainer *trainer, const struct plan *plan)
     status_report_send(trainer, WORKER_PREPARED, "");
 }
 
+/* A worker that computes is still PREPARED as long as units are on their way to it. */
+static bool waits_for_plan(const struct trainer *trainer)
+{
+    enum worker_phase phase = trainer->report.phase;
+
+    return (phase == WORKER_STARTING || phase == WORKER_PREPARED) && !trainer->engine;
+}
+
 static void handle_message(struct trainer *trainer, struct control_message *message)
 {
     switch (message->type) {
     case CONTROL_PREPARE:
-        if (is_newer(&trainer->commands, message->plan) &&
-            (trainer->report.phase == WORKER_STARTING || trainer->report.phase == WORKER_PREPARED))
+        if (is_newer(&trainer->commands, message->plan) && waits_for_plan(trainer))
             prepare(trainer, message->plan);
         break;
     case CONTROL_SWITCH:

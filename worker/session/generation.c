@@ -22,6 +22,7 @@
 #include "worker/session/commands.h"
 #include "worker/session/metrics_writer.h"
 #include "worker/session/restored_folder.h"
+#include "worker/session/status_report.h"
 #include "worker/state/handover.h"
 #include "worker/state/pretrained.h"
 #include "worker/state/restore.h"
@@ -131,6 +132,8 @@ void generation_close(struct trainer *trainer)
 
 void generation_end_handover(struct trainer *trainer)
 {
+    if (trainer->engine)
+        trainer->engine->arrivals.handover = NULL;
     handover_close(trainer->handover);
     trainer->handover = NULL;
 }
@@ -417,9 +420,11 @@ int generation_finish_handover(struct trainer *trainer, struct error *error)
 {
     uint64_t began_ns = clock_monotonic_ns();
 
-    if (!trainer->handover || handover_is_complete(trainer->handover))
+    if (!trainer->handover)
         return 0;
     int status = handover_finish(trainer->handover);
+    if (!status)
+        status_report_running(trainer);
     recorder_add_kind(trainer->recorder, began_ns, TRACE_HANDOVER,
                       trainer->plan->start.resume_step + 1);
     return status

@@ -35,10 +35,14 @@ static bool look_around(void *context, const struct engine_progress *progress)
     struct trainer *trainer = context;
 
     checkpoint_duty_look(trainer);
-    if (trainer->handover && handover_advance(trainer->handover)) {
-        mesh_abort(trainer->links.mesh, "handing over state failed");
+    int status = trainer->handover ? handover_advance(trainer->handover) : 0;
+    if (status) {
+        char reason[96];
+        snprintf(reason, sizeof(reason), "handing over state failed: %s", strerror(-status));
+        mesh_abort(trainer->links.mesh, reason);
         return true;
     }
+    status_report_running(trainer);
     return step_watch_leaves(trainer, progress);
 }
 
@@ -318,14 +322,20 @@ static void measure_pause(struct trainer *trainer, uint64_t now_ns)
 static void add_wait(struct trainer *trainer)
 {
     double seconds = (double)trainer->engine->arrivals.waited_ns / 1e9;
+    char text[128];
 
     trainer->report.pause_seconds += seconds;
     if (trainer->plan->change.planned)
         trainer->commit.switch_seconds += seconds;
-    if (seconds >= WAIT_TOLD_SECONDS)
-        log_info("the first step of generation %" PRIu64
-                 " waited %.2f s for state of other workers",
-                 trainer->plan->generation, seconds);
+    if (seconds < WAIT_TOLD_SECONDS)
+        return;
+    snprintf(text, sizeof(text),
+             "the first step of generation %" PRIu64 " waited %.2f s for state of other workers",
+             trainer->plan->generation, seconds);
+    if (trainer->engine->part.rank == 0)
+        status_report_event(trainer, text);
+    else
+        log_info("%s", text);
 }
 
 static bool is_permitted(const void *context)
@@ -443,6 +453,8 @@ static int advance(struct trainer *trainer, struct step_commit_down *down, struc
     uint64_t step = trainer->state->applied_step + 1, began_ns = clock_monotonic_ns();
     int status = engine_compute(trainer->engine, error);
 
+    if (!status)
+        status_report_running(trainer);
     if (!status)
         status = agree(trainer, down, error);
     if (!status)

@@ -10,6 +10,7 @@
 #include "comm/mesh/frame.h"
 #include "elastic/recovery/holdings.h"
 #include "worker/session/trainer.h"
+#include "worker/state/handover.h"
 #include "worker/step/job_dataset.h"
 
 #define PROGRESS_NS (NS_PER_SECOND / 4)
@@ -111,6 +112,14 @@ void status_report_send_cause(struct trainer *trainer, enum worker_phase phase,
 void status_report_send(struct trainer *trainer, enum worker_phase phase, const char *text)
 {
     status_report_send_cause(trainer, phase, CAUSE_NONE, text);
+}
+
+void status_report_running(struct trainer *trainer)
+{
+    bool arrived = !trainer->handover || handover_is_complete(trainer->handover);
+
+    if (trainer->report.phase != WORKER_RUNNING && arrived)
+        status_report_send(trainer, WORKER_RUNNING, "");
 }
 
 /* ---- the rest ---- */

@@ -30,6 +30,10 @@ struct status_report {
  * decides on: the step, the units held, the ranks lost */
 void status_report_send(struct trainer *trainer, enum worker_phase phase, const char *text);
 
+/** status_report_running() - report RUNNING once, when all state of this worker is here: units may
+ * be on their way while it computes */
+void status_report_running(struct trainer *trainer);
+
 /** status_report_send_cause() - as status_report_send(), for a worker that stops, with the cause */
 void status_report_send_cause(struct trainer *trainer, enum worker_phase phase,
                               enum worker_cause cause, const char *text);

@@ -236,7 +236,7 @@ static enum session_outcome run_generation(struct trainer *trainer)
         status = donate(trainer, (unsigned)rank);
         return status ? broken(trainer, status, &error) : SESSION_LEFT;
     }
-    status_report_send(trainer, WORKER_RUNNING, "");
+    status_report_running(trainer);
     enum session_outcome outcome = session_train(trainer, &error);
     reserve_end(trainer);
     return outcome == SESSION_BROKEN ? broken(trainer, error.code, &error) : outcome;

@@ -10,7 +10,7 @@
 
 #define ARRAYS_MAX          3                 /* parameters and two moments */
 #define MESSAGE_BYTES       ((size_t)4 << 20) /* a message of the step waits for no more */
-#define DEVICE_WINDOW_BYTES ((size_t)128 << 20)
+#define DEVICE_STAGED_BYTES ((size_t)128 << 20)
 
 /* An array of a unit in host memory, where device memory is not that: one copy for all workers that
  * it goes to. */
@@ -32,7 +32,7 @@ struct transfer {
 struct transfers {
     struct transfer *list;
     unsigned count, posted, done; /* transfers before these are posted, and through */
-    size_t window_bytes;          /* posted and not through */
+    size_t staged_bytes;          /* posted and not through */
 };
 
 struct handover {
@@ -44,7 +44,8 @@ struct handover {
         taken; /* moves before this one, if they are to this rank: the unit's memory is taken */
     struct transfers sends, receives;
     struct unit_arrivals arrivals;
-    bool waits; /* a call waits already, and lets it go on */
+    bool waits;  /* a call waits already, and makes it advance */
+    int failure; /* the first error; 0: none */
 };
 
 static const struct plan_move *move_of(const struct handover *handover, unsigned index)
@@ -221,7 +222,7 @@ static int post_messages(const struct handover *handover, bool sends, struct tra
 static bool has_room(const struct handover *handover, const struct transfers *transfers)
 {
     return handover->state->kernel->host_memory || transfers->posted == transfers->done ||
-           transfers->window_bytes < DEVICE_WINDOW_BYTES;
+           transfers->staged_bytes < DEVICE_STAGED_BYTES;
 }
 
 static int post(const struct handover *handover, bool sends, struct transfers *transfers)
@@ -230,7 +231,7 @@ static int post(const struct handover *handover, bool sends, struct transfers *t
 
     while (!status && transfers->posted < transfers->count && has_room(handover, transfers)) {
         struct transfer *transfer = &transfers->list[transfers->posted++];
-        transfers->window_bytes += unit_bytes(handover->state, transfer->move->unit);
+        transfers->staged_bytes += unit_bytes(handover->state, transfer->move->unit);
         status = prepare(handover, sends, transfer);
         if (!status)
             status = post_messages(handover, sends, transfer);
@@ -282,7 +283,7 @@ static int settle(struct handover *handover, bool sends, struct transfers *trans
             continue;
         if (!sends)
             land(handover, transfer);
-        transfers->window_bytes -= unit_bytes(handover->state, transfer->move->unit);
+        transfers->staged_bytes -= unit_bytes(handover->state, transfer->move->unit);
         transfers->done++;
         transfer_done(transfer);
     }
@@ -291,13 +292,18 @@ static int settle(struct handover *handover, bool sends, struct transfers *trans
 
 static int advance(struct handover *handover)
 {
-    int status = settle(handover, false, &handover->receives);
+    int status = handover->failure; /* whoever met it may not have been able to report it */
 
+    if (!status)
+        status = settle(handover, false, &handover->receives);
     if (!status)
         status = settle(handover, true, &handover->sends);
     if (!status)
         status = post(handover, false, &handover->receives);
-    return status ? status : post(handover, true, &handover->sends);
+    if (!status)
+        status = post(handover, true, &handover->sends);
+    handover->failure = status;
+    return status;
 }
 
 /* The mesh may call this while this thread waits (mesh_meanwhile()), here for one. */

@@ -10,8 +10,9 @@
  * in the order of the forward. All of it is bulk: messages of the step go first on every link.
  *
  * Where a device has memory of its own, an array passes through memory of the host, of which either
- * direction takes DEVICE_WINDOW_BYTES at most. Only the main thread may use the device, so
- * handover_advance() is called now and then.
+ * direction takes DEVICE_STAGED_BYTES and one array more at most. Only the main thread may use the
+ * device, and it must not wait for one that waits for another rank's message. So there the handover
+ * is finished before the first step begins (worker/step/arriving_units.c).
  *
  * Nothing is dropped here: the donor keeps its copy until the first commit of the new generation
  * proves that every worker has the units that it needs (handover_release()). Until then a failure
@@ -38,8 +39,9 @@ struct handover; /* the moves of one rank in one generation */
 int handover_begin(struct state *state, const struct plan *plan, unsigned rank, struct mesh *mesh,
                    struct handover **ret_handover, struct error *error) CHECK_RESULT;
 
-/** handover_advance() - let it go on, without waiting; errors as handover_begin(), and those of the
- * device */
+/** handover_advance() - take all that has arrived, and post as much as there is room for, without
+ * waiting; errors as handover_begin(), and those of the device. The first error is the result of
+ * all later calls */
 int handover_advance(struct handover *handover) CHECK_RESULT;
 /** handover_is_complete() - return whether all units that this rank receives are here, and those
  * that it gives are sent */

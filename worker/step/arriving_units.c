@@ -30,6 +30,8 @@ int arriving_units_begin(struct engine *engine)
     engine->arrivals.waited_ns = 0;
     if (!engine->arrivals.handover)
         return 0;
+    if (!engine->state->kernel->host_memory) /* its queues may wait for messages of this step */
+        return arriving_units_finish(engine);
     stage_set_gate(engine->stage, &gate);
     for (unsigned unit = 0; !status && unit < stage_frozen_units(engine->stage); unit++)
         status = await_unit(engine, unit);

@@ -8,13 +8,13 @@
 #include "worker/step/engine.h"
 
 /** arriving_units_begin() - a step begins: from now on the stage waits for its units; wait for the
- * frozen ones, whose outputs may be kept by the digest of all their weights. Errors as
- * handover_advance() */
+ * frozen ones, whose outputs may be kept by the digest of all their weights, and with a device that
+ * has memory of its own for all. Errors as handover_advance() */
 int arriving_units_begin(struct engine *engine) CHECK_RESULT;
 
 /** arriving_units_passed() - return the error that ended the forward of the stage; 0: none */
 int arriving_units_passed(const struct engine *engine) CHECK_RESULT;
 
 /** arriving_units_finish() - before this rank says that it holds the step: wait for the rest, and
- * until what it gives is sent. Errors as handover_advance() */
+ * until all that it gives is sent. Errors as handover_advance() */
 int arriving_units_finish(struct engine *engine) CHECK_RESULT;

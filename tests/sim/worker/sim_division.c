@@ -163,8 +163,8 @@ static bool may_go_on(const struct sim_worker *worker)
 
 static void begin_session(struct sim_worker *worker)
 {
-    worker_report(worker, WORKER_RUNNING);
     session_begin(worker);
+    handover_tell(worker);
 }
 
 /* The lanes that this worker has something of, for the other ranks. */

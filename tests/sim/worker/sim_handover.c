@@ -9,6 +9,8 @@
 #include "sim/sim_scale.h"
 #include "sim/worker/sim_worker.h"
 
+#define LOOK_NS (10 * NS_PER_MS)
+
 static const struct plan_move *move_of(const struct sim_worker *worker, unsigned index)
 {
     return &worker->plan->start.moves[index];
@@ -44,6 +46,45 @@ static void send_units(struct sim_worker *worker)
     }
 }
 
+/* Take the moments that are here. */
+static void take_moments(struct sim_worker *worker)
+{
+    struct sim_handover *handover = &worker->handover;
+    struct sim_payload payload;
+    if (worker->sim->now_ns < handover->moments_ns)
+        return;
+    for (unsigned m = 0; m < worker->plan->start.move_count; m++) {
+        const struct plan_move *move = move_of(worker, m);
+        if (move->to_rank != worker->rank ||
+            handover->arrivals.units[move->unit] != UNIT_HAS_PARAMETERS ||
+            !sim_mesh_take(worker->mesh, move->from_rank, SIM_MOMENTS, 0, move->unit, &payload))
+            continue;
+        worker->state.units[move->unit].moments = payload.unit.moments;
+        unit_arrivals_whole(&handover->arrivals, move->unit);
+    }
+}
+
+/* They arrive while the worker computes or waits. */
+static void look_for_moments(void *context)
+{
+    struct sim_worker *worker = context;
+    struct sim *sim = worker->sim;
+    if (!worker->alive || !worker->mesh || worker->mesh->state != SIM_MESH_OPEN ||
+        unit_arrivals_are_complete(&worker->handover.arrivals))
+        return;
+    take_moments(worker);
+    handover_tell(worker);
+    sim_post(sim, MAX(worker->handover.moments_ns, sim->now_ns + LOOK_NS), &worker->pause,
+             look_for_moments, worker);
+}
+
+void handover_tell(struct sim_worker *worker)
+{
+    if (worker->phase != WORKER_RUNNING && worker->stay.plan &&
+        unit_arrivals_are_complete(&worker->handover.arrivals))
+        worker_report(worker, WORKER_RUNNING);
+}
+
 /* Two parts in three of a unit's state are moments. */
 static void expect_units(struct sim_worker *worker)
 {
@@ -56,6 +97,9 @@ static void expect_units(struct sim_worker *worker)
         worker->busy_until_ns +
         worker->handover.arrivals.incomplete * (sim->costs.unit_ns - parameters_ns) +
         sim_scale_moments_ns(sim, worker->instance, worker->plan->generation);
+    if (!unit_arrivals_are_complete(&worker->handover.arrivals))
+        sim_post(worker->sim, worker->handover.moments_ns, &worker->pause, look_for_moments,
+                 worker);
 }
 
 bool handover_at_links(struct sim_worker *worker)
@@ -137,27 +181,22 @@ bool handover_at_units(struct sim_worker *worker)
 
 bool handover_at_arrive(struct sim_worker *worker)
 {
-    struct sim_payload payload;
-    for (unsigned m = 0; !unit_arrivals_are_complete(&worker->handover.arrivals) &&
-                         worker->sim->bug != BUG_HOLD_BEFORE_MOMENTS;
-         m++) {
-        const struct plan_move *move = move_of(worker, m);
-        if (move->to_rank != worker->rank ||
-            unit_arrivals_is_copy(&worker->handover.arrivals, move->unit))
-            continue;
+    struct sim_handover *handover = &worker->handover;
+    bool hurries = worker->sim->bug == BUG_HOLD_BEFORE_MOMENTS;
+    if (!unit_arrivals_are_complete(&handover->arrivals) && !hurries) {
         if (worker->mesh->state == SIM_MESH_FAILED) {
             worker_broken(worker, -ECONNRESET);
             return worker->alive;
         }
-        if (worker->sim->now_ns < worker->handover.moments_ns) {
-            worker->busy_until_ns = worker->handover.moments_ns;
+        if (worker->sim->now_ns < handover->moments_ns) {
+            worker->busy_until_ns = handover->moments_ns;
             return true;
         }
-        if (!sim_mesh_take(worker->mesh, move->from_rank, SIM_MOMENTS, 0, move->unit, &payload))
+        take_moments(worker);
+        if (!unit_arrivals_are_complete(&handover->arrivals))
             return false;
-        worker->state.units[move->unit].moments = payload.unit.moments;
-        unit_arrivals_whole(&worker->handover.arrivals, move->unit);
     }
+    handover_tell(worker);
     session_arrived(worker);
     return worker->alive;
 }

@@ -149,7 +149,8 @@ static void handle(struct sim_worker *worker, struct sim_command *command)
             sim_fail(worker->sim, "%s speaks link protocol %u and is to join a plan of %u",
                      worker->name, worker->links, command->plan->links.protocol);
         if (command->plan->generation > worker->generation &&
-            (worker->phase == WORKER_STARTING || worker->phase == WORKER_PREPARED)) {
+            (worker->phase == WORKER_STARTING || worker->phase == WORKER_PREPARED) &&
+            !worker->engine) {
             worker->prepared = command->plan->generation;
             worker_report(worker, WORKER_PREPARED);
         }

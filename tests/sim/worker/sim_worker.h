@@ -252,6 +252,8 @@ bool handover_at_units(struct sim_worker *worker);
 /** handover_at_arrive() - Take the moments, before the worker may say that it holds a step */
 bool handover_at_arrive(struct sim_worker *worker);
 bool handover_at_donor(struct sim_worker *worker);
+/** handover_tell() - status_report_running() */
+void handover_tell(struct sim_worker *worker);
 /** handover_drop_partial() - Drop the units of which anything is missing: the links broke */
 void handover_drop_partial(struct sim_worker *worker);
 

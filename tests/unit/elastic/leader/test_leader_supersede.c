@@ -93,6 +93,28 @@ static void test_a_pause_does_not_wait_for_a_change(void **state)
     assert_int_equal(three_decision.action, LEADER_NOTHING);
 }
 
+/* The change that waits leaves c, and takes state from there. */
+static void test_what_a_change_takes_from_a_node_that_goes_is_saved(void **state)
+{
+    static struct plan_move moves[1] = {{.unit = 1, .from_rank = 2, .to_rank = 0}};
+    (void)state;
+    three_plan->layout.worker_count = three_plan->layout.replica_count = 2;
+    three_plan->layout.donor_count = 1;
+    three_plan->start.moves = moves;
+    three_plan->start.move_count = 1;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    three_nodes[2].draining = true;
+    three_nodes[2].drain_deadline_ns = three_view.now_ns + 2 * TIMEOUT_NS;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_PUBLISH);
+    assert_int_equal(three_decision.plan->layout.worker_count, 0);
+    assert_int_equal(three_decision.plan->follows, 5);
+    assert_non_null(strstr(three_decision.text, "a node goes before generation 6 can begin"));
+    three_plan->start.moves = NULL;
+    three_plan->start.move_count = 0;
+}
+
 /* Decide now, and again when the state has lasted. */
 static void decide_twice(void)
 {
@@ -468,6 +490,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_a_pause_does_not_wait_for_a_change),
+        TEST(test_what_a_change_takes_from_a_node_that_goes_is_saved),
         TEST(test_what_b_cannot_hear_of_is_planned_without_it),
         TEST(test_one_that_is_back_in_time_hears_of_it_itself),
         TEST(test_a_change_that_begins_is_let_alone),

@@ -10,6 +10,8 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +25,15 @@
 #define STEP  7
 #define ROOM  256 /* bytes of messages that nobody waits for: less than a unit */
 
+struct rank_thread {
+    struct scene *scene;
+    unsigned rank;
+    pthread_t thread;
+    int result;
+};
+
 struct scene {
+    struct rank_thread threads[RANKS];
     struct world world;
     struct plan *plan;
     struct tiny_state tiny[RANKS];
@@ -85,6 +95,31 @@ static int begin(struct scene *scene, unsigned rank)
                           &scene->handovers[rank], &scene->error);
 }
 
+/* One rank's handover in a thread of its own, from its begin to its end. */
+static void *hand_over(void *context)
+{
+    struct rank_thread *thread = context;
+
+    thread->result = begin(thread->scene, thread->rank);
+    if (!thread->result)
+        thread->result = handover_finish(thread->scene->handovers[thread->rank]);
+    return NULL;
+}
+
+static int begin_in_thread(struct scene *scene, unsigned rank)
+{
+    struct rank_thread *thread = &scene->threads[rank];
+
+    *thread = (struct rank_thread){.scene = scene, .rank = rank};
+    return pthread_create(&thread->thread, NULL, hand_over, thread);
+}
+
+static int finish_of_thread(struct scene *scene, unsigned rank)
+{
+    assert_int_equal(pthread_join(scene->threads[rank].thread, NULL), 0);
+    return scene->threads[rank].result;
+}
+
 static void break_links(struct scene *scene)
 {
     for (unsigned rank = 0; rank < RANKS; rank++)
@@ -124,6 +159,70 @@ static void test_a_fresh_worker_receives_units_of_two_donors(void **state)
         handover_close(scene.handovers[rank]);
     memset(scene.handovers, 0, sizeof(scene.handovers));
     assert_true(scene.tiny[2].state->units[1].held && scene.tiny[2].state->units[2].held);
+    scene_done(&scene);
+}
+
+/* Both give and both receive, and neither does anything else before it has finished. */
+static void exchange(struct scene *scene)
+{
+    hold(scene, 0, 1, STEP);
+    hold(scene, 1, 2, STEP);
+    move(scene, 2, 1, 0);
+    move(scene, 1, 0, 1);
+    move(scene, 1, 0, 2);
+    for (unsigned rank = 0; rank < RANKS; rank++)
+        assert_int_equal(begin_in_thread(scene, rank), 0);
+    for (unsigned rank = 0; rank < RANKS; rank++)
+        assert_int_equal(finish_of_thread(scene, rank), 0);
+    assert_same_unit(scene, 0, 1, 1);
+    assert_same_unit(scene, 0, 2, 1);
+    assert_same_unit(scene, 0, 1, 2);
+}
+
+static void test_two_ranks_give_to_each_other(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_init(&scene);
+    exchange(&scene);
+    scene_done(&scene);
+}
+
+/* A device has memory of its own: arrays pass through copies on the host. */
+static void test_arrays_of_a_device_are_copied(void **state)
+{
+    struct kernel device = *kernel_cpu();
+    struct scene scene;
+
+    (void)state;
+    device.host_memory = false;
+    scene_init(&scene);
+    for (unsigned rank = 0; rank < RANKS; rank++)
+        scene.tiny[rank].state->kernel = &device;
+    exchange(&scene);
+    for (unsigned rank = 0; rank < RANKS; rank++)
+        scene.tiny[rank].state->kernel = kernel_cpu();
+    scene_done(&scene);
+}
+
+/* Whoever meets the error first may be unable to report it: a look between two micro-batches. */
+static void test_an_error_stays(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_init(&scene);
+    hold(&scene, 0, 1, STEP);
+    move(&scene, 1, 0, 2);
+    assert_int_equal(begin(&scene, 0), 0); /* rank 2 asks for nothing */
+    assert_int_equal(handover_advance(scene.handovers[0]), 0);
+    break_links(&scene);
+    assert_true(mesh_await_fault(scene.world.meshes[0], UINT64_MAX));
+    while (!handover_advance(scene.handovers[0])) /* the I/O thread ends the sends */
+        sched_yield();
+    assert_int_equal(handover_advance(scene.handovers[0]), -ECONNRESET);
+    assert_int_equal(handover_finish(scene.handovers[0]), -ECONNRESET);
     scene_done(&scene);
 }
 
@@ -186,6 +285,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_fresh_worker_receives_units_of_two_donors),
+        cmocka_unit_test(test_two_ranks_give_to_each_other),
+        cmocka_unit_test(test_arrays_of_a_device_are_copied),
+        cmocka_unit_test(test_an_error_stays),
         cmocka_unit_test(test_a_unit_that_has_not_arrived_is_no_copy),
         cmocka_unit_test(test_donors_that_disagree_are_refused),
         cmocka_unit_test(test_a_donor_without_the_unit_says_so),
