@@ -1,5 +1,5 @@
-/* Tests of the units that arrive while a step is computed: what a worker may do before they are
- * here, and which of them are copies when the links break. */
+/* Tests of units that arrive while a step is computed: the rights of a worker before they are
+ * here, and the units that are copies when the links break. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@ static struct plan_move moves[] = {
 };
 static const struct plan plan = {.start = {.move_count = 3, .moves = moves}};
 
-static void test_who_receives_nothing_waits_for_nothing(void **state)
+static void test_a_rank_that_receives_nothing_waits_for_nothing(void **state)
 {
     struct unit_arrivals arrivals;
 
@@ -51,7 +51,7 @@ static void test_a_unit_computes_with_its_parameters_and_is_a_copy_with_its_mome
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_who_receives_nothing_waits_for_nothing),
+        cmocka_unit_test(test_a_rank_that_receives_nothing_waits_for_nothing),
         cmocka_unit_test(test_a_unit_computes_with_its_parameters_and_is_a_copy_with_its_moments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
