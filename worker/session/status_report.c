@@ -116,7 +116,7 @@ void status_report_send(struct trainer *trainer, enum worker_phase phase, const 
 
 void status_report_running(struct trainer *trainer)
 {
-    bool arrived = !trainer->handover || handover_is_complete(trainer->handover);
+    bool arrived = !trainer->handover || handover_has_arrived(trainer->handover);
 
     if (trainer->report.phase != WORKER_RUNNING && arrived)
         status_report_send(trainer, WORKER_RUNNING, "");

@@ -174,7 +174,7 @@ bool step_watch_leaves(struct trainer *trainer, const struct engine_progress *pr
     }
     if (has_just_begun(progress)) /* an evaluation may be over, or input has not come yet */
         watch->began_ns = clock_monotonic_ns();
-    bool arrived = !trainer->handover || handover_is_complete(trainer->handover);
+    bool arrived = !trainer->handover || handover_has_arrived(trainer->handover);
     if (!generation || !arrived)
         return false;
     const struct place place = place_of(trainer);

@@ -317,7 +317,7 @@ static bool has_unit(const struct handover *handover, unsigned unit)
     return unit_arrivals_may_compute(&handover->arrivals, unit);
 }
 
-static bool is_complete(const struct handover *handover, unsigned unit)
+static bool is_over(const struct handover *handover, unsigned unit)
 {
     (void)unit;
     return unit_arrivals_are_complete(&handover->arrivals) &&
@@ -344,9 +344,9 @@ static int await(struct handover *handover,
     return status;
 }
 
-bool handover_is_complete(const struct handover *handover)
+bool handover_has_arrived(const struct handover *handover)
 {
-    return is_complete(handover, 0);
+    return unit_arrivals_are_complete(&handover->arrivals);
 }
 
 int handover_await_unit(struct handover *handover, unsigned unit)
@@ -356,7 +356,7 @@ int handover_await_unit(struct handover *handover, unsigned unit)
 
 int handover_finish(struct handover *handover)
 {
-    return await(handover, is_complete, 0);
+    return await(handover, is_over, 0);
 }
 
 /* ---- heads ---- */

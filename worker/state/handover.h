@@ -43,13 +43,13 @@ int handover_begin(struct state *state, const struct plan *plan, unsigned rank, 
  * waiting; errors as handover_begin(), and those of the device. The first error is the result of
  * all later calls */
 int handover_advance(struct handover *handover) CHECK_RESULT;
-/** handover_is_complete() - return whether all units that this rank receives are here, and those
- * that it gives are sent */
-bool handover_is_complete(const struct handover *handover);
+/** handover_has_arrived() - return whether all units that this rank receives are here */
+bool handover_has_arrived(const struct handover *handover);
 /** handover_await_unit() - wait for the parameters of @unit, if this rank receives it; errors as
  * handover_advance() */
 int handover_await_unit(struct handover *handover, unsigned unit) CHECK_RESULT;
-/** handover_finish() - wait until it is complete; errors as handover_advance() */
+/** handover_finish() - wait until all units that this rank receives are here, and those that it
+ * gives are sent; errors as handover_advance() */
 int handover_finish(struct handover *handover) CHECK_RESULT;
 
 /** handover_close() - end it before the mesh is closed, and drop the units that have not arrived;
