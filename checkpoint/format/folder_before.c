@@ -115,3 +115,23 @@ int folder_shared_before(const char *folder, uint64_t step, char ret_path[FOLDER
     }
     return status;
 }
+
+void folder_mark_sharing(const char *folder, const char *name, dev_t device, ino_t inode)
+{
+    DIR *directory = opendir(folder);
+    if (!directory)
+        return;
+    const struct dirent *entry;
+    while ((entry = readdir(directory))) {
+        char path[FOLDER_PATH_SIZE];
+        struct error ignored = {0};
+        struct stat file;
+        uint64_t step;
+        if (folder_classify(entry->d_name, &step) != FOLDER_COMPLETE)
+            continue;
+        checkpoint_path(folder, step, path);
+        if (file_status(path, name, &file) && file.st_dev == device && file.st_ino == inode)
+            (void)!checkpoint_mark_damaged(path, &ignored);
+    }
+    closedir(directory);
+}

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/compiler.h"
 #include "checkpoint/format/folder.h"
@@ -21,3 +22,8 @@ int folder_newest_before(const char *folder, uint64_t step, char ret_path[FOLDER
  */
 int folder_shared_before(const char *folder, uint64_t step, char ret_path[FOLDER_PATH_SIZE],
                          struct manifest *ret_manifest) CHECK_RESULT;
+
+/** folder_mark_sharing() - mark as damaged every complete checkpoint whose file @name is the
+ * damaged one: the checkpoint in which the damage was found may go before a later one is written. A
+ * mark that cannot be set is set when that checkpoint is read back */
+void folder_mark_sharing(const char *folder, const char *name, dev_t device, ino_t inode);

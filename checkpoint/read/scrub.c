@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -67,6 +68,15 @@ static int judge(const struct scrub *scrub, int code, struct error *error)
     return lost ? -EBADMSG : code;
 }
 
+static void note_inode(struct scrub *scrub, int descriptor)
+{
+    struct stat status;
+    if (fstat(descriptor, &status) == 0) {
+        scrub->finding->device = status.st_dev;
+        scrub->finding->inode = status.st_ino;
+    }
+}
+
 static int scrub_file(struct scrub *scrub, const struct manifest_file *entry, struct error *error)
 {
     struct reader_file file = {.entry = entry, .descriptor = -1};
@@ -77,6 +87,8 @@ static int scrub_file(struct scrub *scrub, const struct manifest_file *entry, st
             scrub, error_set(error, descriptor, "%s: %s", file.path, strerror(-descriptor)), error);
     for (size_t i = 0; i < entry->chunk_count; i++) {
         int status = reader_check_chunk(&file, descriptor, i, scrub->chunk, error);
+        if (status == -EBADMSG)
+            note_inode(scrub, descriptor);
         if (status != 0)
             return judge(scrub, status, error);
         scrub->done_bytes += reader_chunk_bytes(&file, i);

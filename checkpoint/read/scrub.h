@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/name.h"
 #include "checkpoint/format/manifest.h"
@@ -26,6 +27,8 @@ struct scrub_finding {
     char file[MANIFEST_FILE_SIZE];
     char writer[NAME_SIZE]; /* node whose share has the file; "": every folder has it */
     bool is_metrics;        /* a job may resume from the checkpoint nevertheless */
+    dev_t device;           /* with `inode`: of the damaged content, which other checkpoints may */
+    ino_t inode;            /* share; 0: not known */
 };
 
 /**

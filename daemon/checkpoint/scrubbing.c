@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "checkpoint/format/folder.h"
+#include "checkpoint/format/folder_before.h"
 #include "checkpoint/format/folder_marks.h"
 #include "checkpoint/read/reader.h"
 #include "checkpoint/read/scrub.h"
@@ -124,6 +125,19 @@ static int read_back(struct scrubbing *scrubbing)
     return status;
 }
 
+/* The next checkpoint must not take the damaged file from another one that has it, too. */
+static void mark_sharing(const struct scrubbing *scrubbing)
+{
+    const struct scrub_finding *finding = &scrubbing->finding;
+    AUTO_FREE char *folder = strdup(scrubbing->path);
+    char *slash = folder ? strrchr(folder, '/') : NULL;
+
+    if (!slash)
+        return;
+    *slash = '\0';
+    folder_mark_sharing(folder, finding->file, finding->device, finding->inode);
+}
+
 /* A mark that cannot be set costs a second reading, and at worst delays a removal. */
 static void set_mark(const struct scrubbing *scrubbing)
 {
@@ -134,6 +148,8 @@ static void set_mark(const struct scrubbing *scrubbing)
         status = checkpoint_mark_verified(scrubbing->path, &error);
     else if (scrubbing->status == -EBADMSG)
         status = checkpoint_mark_damaged(scrubbing->path, &error);
+    if (scrubbing->status == -EBADMSG && scrubbing->finding.inode)
+        mark_sharing(scrubbing);
     if (status && status != -ENOENT)
         log_warning("job %s: %s", scrubbing->job, error.text);
 }

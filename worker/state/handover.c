@@ -40,8 +40,7 @@ struct handover {
     const struct plan *plan;
     unsigned rank;
     struct mesh *mesh;
-    unsigned
-        taken; /* moves before this one, if they are to this rank: the unit's memory is taken */
+    unsigned taken; /* of moves before this one to this rank, the memory is taken */
     struct transfers sends, receives;
     struct unit_arrivals arrivals;
     bool waits;  /* a call waits already, and makes it advance */
@@ -231,6 +230,7 @@ static int post(const struct handover *handover, bool sends, struct transfers *t
 
     while (!status && transfers->posted < transfers->count && has_room(handover, transfers)) {
         struct transfer *transfer = &transfers->list[transfers->posted++];
+        assert(transfer->move);
         transfers->staged_bytes += unit_bytes(handover->state, transfer->move->unit);
         status = prepare(handover, sends, transfer);
         if (!status)
@@ -292,7 +292,7 @@ static int settle(struct handover *handover, bool sends, struct transfers *trans
 
 static int advance(struct handover *handover)
 {
-    int status = handover->failure; /* whoever met it may not have been able to report it */
+    int status = handover->failure; /* a look that met it could not report it */
 
     if (!status)
         status = settle(handover, false, &handover->receives);
@@ -324,8 +324,7 @@ static bool is_over(const struct handover *handover, unsigned unit)
            handover->sends.done == handover->sends.count;
 }
 
-/* Both directions go on meanwhile: the other end may wait for the one before it can do the other.
- */
+/* Both directions go on meanwhile: the other end may wait for one before it does the other. */
 static int await(struct handover *handover,
                  bool (*reached)(const struct handover *handover, unsigned unit), unsigned unit)
 {

@@ -17,7 +17,9 @@
 
 #include "base/json.h"
 #include "checkpoint/format/folder.h"
+#include "checkpoint/format/folder_before.h"
 #include "checkpoint/format/folder_marks.h"
+#include "checkpoint/format/folder_remove.h"
 #include "checkpoint/write/retain.h"
 #include "lib/checkpoint/fault_io.h"
 #include "lib/checkpoint/sample.h"
@@ -132,6 +134,29 @@ static void test_nothing_is_shared_with_a_twin_of_a_damaged_one(void **state)
     assert_true(same_file(bench, 0, 1, 3));
     checkpoint_path(bench->folder, 1, path);
     assert_int_equal(checkpoint_mark_damaged(path, &error), 0);
+    save(bench, 5, 1);
+    save(bench, 6, 1);
+    assert_false(same_file(bench, 0, 3, 5));
+    assert_true(same_file(bench, 0, 4, 6));
+}
+
+/* The damage of step 1 is found, and step 1 has had its day when the next checkpoint is written. */
+static void test_damage_outlives_the_checkpoint_in_which_it_was_found(void **state)
+{
+    const struct workbench *bench = *state;
+    struct error error = {0};
+    char path[FOLDER_FILE_SIZE];
+    struct stat file;
+    for (uint64_t step = 1; step <= 4; step++)
+        save(bench, step, 1);
+    frozen_path(bench, 1, 0, path);
+    assert_int_equal(stat(path, &file), 0);
+    assert_int_equal(folder_remove_step(bench->folder, 1, &error), 0);
+    folder_mark_sharing(bench->folder, strrchr(path, '/') + 1, file.st_dev, file.st_ino);
+    for (uint64_t step = 2; step <= 4; step++) {
+        checkpoint_path(bench->folder, step, path);
+        assert_int_equal(checkpoint_damaged(path), step == 3);
+    }
     save(bench, 5, 1);
     save(bench, 6, 1);
     assert_false(same_file(bench, 0, 3, 5));
@@ -331,6 +356,7 @@ int main(void)
         TEST(test_written_twice_and_linked_on_any_layout),
         TEST(test_nothing_is_shared_with_a_damaged_one),
         TEST(test_nothing_is_shared_with_a_twin_of_a_damaged_one),
+        TEST(test_damage_outlives_the_checkpoint_in_which_it_was_found),
         TEST(test_nothing_is_shared_while_the_one_before_is_written),
         TEST(test_the_digest_does_not_see_links),
         TEST(test_retention_loses_nothing),
