@@ -30,8 +30,12 @@ struct unit_arrivals {
 };
 
 /** unit_arrivals_begin() - enter the generation of @plan as @rank: the units that it receives are
- * missing */
-void unit_arrivals_begin(struct unit_arrivals *arrivals, const struct plan *plan, unsigned rank);
+ * missing
+ * @held: of each unit, whether the worker has it at the plan's boundary; it may be handed over
+ *   nevertheless, by a plan that did not count on this process, and stays the copy that it is
+ */
+void unit_arrivals_begin(struct unit_arrivals *arrivals, const struct plan *plan, unsigned rank,
+                         const bool *held);
 /** unit_arrivals_parameters() - the parameters of @unit are here */
 void unit_arrivals_parameters(struct unit_arrivals *arrivals, unsigned unit);
 /** unit_arrivals_whole() - all of @unit is here */

@@ -8,9 +8,9 @@
 #include "protocol/unit_arrivals.h"
 #include "worker/device/tags.h"
 
-#define ARRAYS_MAX          3                 /* parameters and two moments */
-#define MESSAGE_BYTES       ((size_t)4 << 20) /* a message of the step waits for no more */
-#define DEVICE_STAGED_BYTES ((size_t)128 << 20)
+#define ARRAYS_MAX    3                 /* parameters and two moments */
+#define MESSAGE_BYTES ((size_t)4 << 20) /* a message of the step waits for no more */
+#define STAGED_BYTES  ((size_t)128 << 20)
 
 /* An array of a unit in host memory, where device memory is not that: one copy for all workers that
  * it goes to. */
@@ -26,6 +26,7 @@ struct transfer {
     struct copy *copy;              /* NULL: from or into the unit itself */
     struct mesh_request **requests; /* owned, of its messages, and NULL; NULL: not posted yet */
     unsigned done;                  /* messages that are through */
+    bool drops;                     /* of a unit that is held already: received and dropped */
 };
 
 /* All transfers of one direction, in the order in which all ranks post them: arrays, then units. */
@@ -113,8 +114,10 @@ static int list_transfers(const struct handover *handover, bool sends,
     for (unsigned array = 0; array < ARRAYS_MAX; array++)
         for (unsigned i = 0; i < count; i++)
             if (unit_array(handover->state, moves[i]->unit, array))
-                ret_transfers->list[ret_transfers->count++] =
-                    (struct transfer){.move = moves[i], .array = array};
+                ret_transfers->list[ret_transfers->count++] = (struct transfer){
+                    .move = moves[i],
+                    .array = array,
+                    .drops = !sends && unit_arrivals_is_copy(&handover->arrivals, moves[i]->unit)};
     return 0;
 }
 
@@ -181,6 +184,12 @@ static int download(const struct handover *handover, struct transfer *transfer)
     return state->kernel->synchronize(state->device, NULL);
 }
 
+/* Return whether the array passes through a copy. */
+static bool is_staged(const struct handover *handover, const struct transfer *transfer)
+{
+    return !handover->state->kernel->host_memory || transfer->drops;
+}
+
 static int prepare(const struct handover *handover, bool sends, struct transfer *transfer)
 {
     const struct state *state = handover->state;
@@ -189,7 +198,7 @@ static int prepare(const struct handover *handover, bool sends, struct transfer 
         calloc((size_t)message_count(handover, transfer) + 1, sizeof(struct mesh_request *));
     if (!transfer->requests)
         return -ENOMEM;
-    if (state->kernel->host_memory)
+    if (!is_staged(handover, transfer))
         return 0;
     if (sends)
         return download(handover, transfer);
@@ -220,8 +229,8 @@ static int post_messages(const struct handover *handover, bool sends, struct tra
 
 static bool has_room(const struct handover *handover, const struct transfers *transfers)
 {
-    return handover->state->kernel->host_memory || transfers->posted == transfers->done ||
-           transfers->staged_bytes < DEVICE_STAGED_BYTES;
+    return !is_staged(handover, &transfers->list[transfers->posted]) ||
+           transfers->posted == transfers->done || transfers->staged_bytes < STAGED_BYTES;
 }
 
 static int post(const struct handover *handover, bool sends, struct transfers *transfers)
@@ -246,6 +255,8 @@ static void land(struct handover *handover, const struct transfer *transfer)
 {
     struct state *state = handover->state;
     unsigned unit = transfer->move->unit;
+    if (transfer->drops)
+        return;
     bool last = transfer->array + 1 == ARRAYS_MAX || !unit_array(state, unit, transfer->array + 1);
 
     if (transfer->copy)
@@ -320,7 +331,7 @@ static bool has_unit(const struct handover *handover, unsigned unit)
 static bool is_over(const struct handover *handover, unsigned unit)
 {
     (void)unit;
-    return unit_arrivals_are_complete(&handover->arrivals) &&
+    return handover->receives.done == handover->receives.count &&
            handover->sends.done == handover->sends.count;
 }
 
@@ -440,7 +451,7 @@ static int take_heads(struct handover *handover, struct error *error)
         if (move_of(handover, i)->to_rank != handover->rank)
             continue;
         status = take_head(state, move_of(handover, i), handover->mesh, &fresh, error);
-        if (!status)
+        if (!status && !unit_arrivals_is_copy(&handover->arrivals, move_of(handover, i)->unit))
             status = state_take_unit(state, move_of(handover, i)->unit, error);
         if (!status)
             handover->taken = i + 1;
@@ -479,12 +490,14 @@ int handover_begin(struct state *state, const struct plan *plan, unsigned rank, 
                    struct handover **ret_handover, struct error *error)
 {
     struct handover *handover = malloc(sizeof(*handover));
+    bool held[STEP_RECORD_UNITS_MAX];
 
     *ret_handover = NULL;
     if (!handover)
         return error_set(error, -ENOMEM, "no memory for a handover");
     *handover = (struct handover){.state = state, .plan = plan, .rank = rank, .mesh = mesh};
-    unit_arrivals_begin(&handover->arrivals, plan, rank);
+    state_list_held(state, held);
+    unit_arrivals_begin(&handover->arrivals, plan, rank, held);
     int status = begin(handover, error);
     if (status) {
         status = failed(handover, status, error);

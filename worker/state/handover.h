@@ -10,7 +10,7 @@
  * in the order of the forward. All of it is bulk: messages of the step go first on every link.
  *
  * Where a device has memory of its own, an array passes through memory of the host, of which either
- * direction takes DEVICE_STAGED_BYTES and one array more at most. Only the main thread may use the
+ * direction takes STAGED_BYTES and one array more at most. Only the main thread may use the
  * device, and it must not wait for one that waits for another rank's message. So there the handover
  * is finished before the first step begins (worker/step/arriving_units.c).
  *

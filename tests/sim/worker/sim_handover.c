@@ -90,7 +90,9 @@ static void expect_units(struct sim_worker *worker)
 {
     const struct sim *sim = worker->sim;
     uint64_t parameters_ns = sim->costs.unit_ns / 3;
-    unit_arrivals_begin(&worker->handover.arrivals, worker->plan, worker->rank);
+    bool held[SIM_UNITS];
+    sim_state_list_held(&worker->state, held);
+    unit_arrivals_begin(&worker->handover.arrivals, worker->plan, worker->rank, held);
     worker->busy_until_ns = MAX(worker->busy_until_ns, sim->now_ns) +
                             worker->handover.arrivals.incomplete * parameters_ns;
     worker->handover.moments_ns =
@@ -144,9 +146,11 @@ static bool take_unit(struct sim_worker *worker, unsigned from_rank, unsigned un
         worker_broken(worker, -EBADMSG);
         return true;
     }
+    worker->handover.next_move++;
+    if (unit_arrivals_is_copy(&worker->handover.arrivals, unit))
+        return true;
     state->units[unit] = payload.unit;
     unit_arrivals_parameters(&worker->handover.arrivals, unit);
-    worker->handover.next_move++;
     return true;
 }
 

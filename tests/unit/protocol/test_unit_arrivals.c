@@ -16,12 +16,14 @@ static struct plan_move moves[] = {
 };
 static const struct plan plan = {.start = {.move_count = 3, .moves = moves}};
 
+static const bool held_by_none[STEP_RECORD_UNITS_MAX];
+
 static void test_a_rank_that_receives_nothing_waits_for_nothing(void **state)
 {
     struct unit_arrivals arrivals;
 
     (void)state;
-    unit_arrivals_begin(&arrivals, &plan, 2); /* it gives units */
+    unit_arrivals_begin(&arrivals, &plan, 2, held_by_none); /* it gives units */
     assert_true(unit_arrivals_are_complete(&arrivals));
     assert_true(unit_arrivals_may_compute(&arrivals, 4));
     assert_true(unit_arrivals_is_copy(&arrivals, 4));
@@ -32,7 +34,7 @@ static void test_a_unit_computes_with_its_parameters_and_is_a_copy_with_its_mome
     struct unit_arrivals arrivals;
 
     (void)state;
-    unit_arrivals_begin(&arrivals, &plan, 1);
+    unit_arrivals_begin(&arrivals, &plan, 1, held_by_none);
     assert_true(unit_arrivals_is_copy(&arrivals, 2)); /* from before */
     assert_false(unit_arrivals_may_compute(&arrivals, 3));
     unit_arrivals_parameters(&arrivals, 3);
@@ -48,10 +50,22 @@ static void test_a_unit_computes_with_its_parameters_and_is_a_copy_with_its_mome
     assert_true(unit_arrivals_are_complete(&arrivals));
 }
 
+static void test_a_unit_that_is_held_stays_a_copy(void **state)
+{
+    static const bool held[STEP_RECORD_UNITS_MAX] = {[3] = true};
+    struct unit_arrivals arrivals;
+
+    (void)state;
+    unit_arrivals_begin(&arrivals, &plan, 1, held);
+    assert_true(unit_arrivals_is_copy(&arrivals, 3));
+    assert_false(unit_arrivals_is_copy(&arrivals, 4));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_rank_that_receives_nothing_waits_for_nothing),
+        cmocka_unit_test(test_a_unit_that_is_held_stays_a_copy),
         cmocka_unit_test(test_a_unit_computes_with_its_parameters_and_is_a_copy_with_its_moments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -248,6 +248,33 @@ static void test_a_unit_that_has_not_arrived_is_no_copy(void **state)
     scene_done(&scene);
 }
 
+/* A plan that did not count on this process has the unit handed over once more. */
+static void test_a_unit_that_is_held_stays_held(void **state)
+{
+    for (unsigned breaks = 0; breaks < 2; breaks++) {
+        struct scene scene;
+
+        (void)state;
+        scene_init(&scene);
+        hold(&scene, 0, 1, STEP);
+        hold(&scene, 2, 1, STEP);
+        move(&scene, 1, 0, 2);
+        for (unsigned rank = 0; rank < RANKS; rank++)
+            assert_int_equal(begin(&scene, rank), 0);
+        assert_true(handover_has_arrived(scene.handovers[2]));
+        assert_int_equal(handover_await_unit(scene.handovers[2], 1), 0);
+        if (breaks)
+            break_links(&scene);
+        else
+            assert_int_equal(handover_finish(scene.handovers[2]), 0);
+        handover_close(scene.handovers[2]);
+        scene.handovers[2] = NULL;
+        assert_true(scene.tiny[2].state->units[1].held);
+        assert_same_unit(&scene, 0, 2, 1);
+        scene_done(&scene);
+    }
+}
+
 static void test_donors_that_disagree_are_refused(void **state)
 {
     struct scene scene;
@@ -289,6 +316,7 @@ int main(void)
         cmocka_unit_test(test_arrays_of_a_device_are_copied),
         cmocka_unit_test(test_an_error_stays),
         cmocka_unit_test(test_a_unit_that_has_not_arrived_is_no_copy),
+        cmocka_unit_test(test_a_unit_that_is_held_stays_held),
         cmocka_unit_test(test_donors_that_disagree_are_refused),
         cmocka_unit_test(test_a_donor_without_the_unit_says_so),
     };
