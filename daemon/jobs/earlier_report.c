@@ -116,11 +116,17 @@ static void on_retry(void *context)
 }
 
 /*
- * Return the generation of the plan in force. Return 0 if there is none, if it is malformed, or if
- * it came while this daemon was following: then no earlier firnd of this node can have reported on
- * it.
+ * Generations on which an earlier firnd of this node can have reported, and whose reports count:
+ * that of the plan in force, and the one that a planned one follows, from nodes that have not
+ * reported on the plan. 0: none.
  */
-static uint64_t generation_of(const struct daemon *daemon, const char *job)
+struct generations {
+    uint64_t list[2];
+};
+
+/* None if there is no plan, if it is malformed, or if it came while this daemon was following: then
+ * no earlier firnd of this node can have reported on it. */
+static struct generations generations_of(const struct daemon *daemon, const char *job)
 {
     const struct mirror *mirror = &daemon->keys.mirror;
     char key[KV_KEY_MAX];
@@ -128,22 +134,20 @@ static uint64_t generation_of(const struct daemon *daemon, const char *job)
         mirror_find(mirror, keys_job(key, daemon->config->cluster, job, "generation"));
     struct plan *plan = NULL;
 
-    if (!entry || entry->mod_revision > mirror->snapshot_revision ||
+    if (!entry || (daemon->keys.partial && entry->mod_revision > mirror->snapshot_revision) ||
         decode_cache_plan(mirror, entry, &plan, NULL))
-        return 0;
-    uint64_t generation = plan->generation;
+        return (struct generations){0};
+    const struct generations generations = {
+        {plan->generation, plan->change.planned ? plan->follows : 0}};
     plan_free(plan);
-    return generation;
+    return generations;
 }
 
-bool earlier_report_known(struct earlier_report *earlier, const char *job)
+static bool is_known(struct earlier_report *earlier, const char *job, uint64_t generation)
 {
-    struct daemon *daemon = earlier->daemon;
-    uint64_t generation = daemon->keys.partial ? generation_of(daemon, job) : 0;
+    const struct daemon *daemon = earlier->daemon;
     char key[KV_KEY_MAX];
 
-    if (generation == 0)
-        return true;
     keys_report(key, daemon->config->cluster, job, generation, daemon->config->node);
     if (mirror_find(&daemon->keys.mirror, key))
         return true;
@@ -153,9 +157,31 @@ bool earlier_report_known(struct earlier_report *earlier, const char *job)
     return question && !question->request;
 }
 
-bool earlier_report_counts(const struct daemon *daemon, const char *job)
+bool earlier_report_known(struct earlier_report *earlier, const char *job)
 {
-    return !daemon->keys.partial || generation_of(daemon, job);
+    const struct daemon *daemon = earlier->daemon;
+
+    if (!daemon->keys.partial)
+        return true;
+    const struct generations generations = generations_of(daemon, job);
+    for (unsigned i = 0; i < ARRAY_COUNT(generations.list); i++)
+        if (generations.list[i] && !is_known(earlier, job, generations.list[i]))
+            return false;
+    return true;
+}
+
+const struct mirror_entry *earlier_report_find(const struct daemon *daemon, const char *job)
+{
+    const struct generations generations = generations_of(daemon, job);
+    const struct mirror_entry *entry = NULL;
+    char key[KV_KEY_MAX];
+
+    for (unsigned i = 0; !entry && i < ARRAY_COUNT(generations.list); i++)
+        if (generations.list[i])
+            entry = mirror_find(&daemon->keys.mirror,
+                                keys_report(key, daemon->config->cluster, job, generations.list[i],
+                                            daemon->config->node));
+    return entry;
 }
 
 void earlier_report_forget(struct earlier_report *earlier)

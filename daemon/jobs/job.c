@@ -637,19 +637,10 @@ static bool is_excused(const struct config *config, const struct mirror *mirror,
 static int tell_reported(struct job *job, struct error *error)
 {
     struct daemon *daemon = job->daemon;
-    char key[KV_KEY_MAX];
-    const struct mirror_entry *generation = mirror_find(
-        &daemon->keys.mirror, keys_job(key, daemon->config->cluster, job->name, "generation"));
-    struct plan *plan = generation ? decode_plan(job, generation) : NULL;
-    const struct mirror_entry *written =
-        plan && earlier_report_counts(daemon, job->name)
-            ? mirror_find(&daemon->keys.mirror, keys_report(key, daemon->config->cluster, job->name,
-                                                            plan->generation, daemon->config->node))
-            : NULL;
+    const struct mirror_entry *written = earlier_report_find(daemon, job->name);
     AUTO_JSON json_t *tree = NULL;
     struct error why = {0};
 
-    plan_free(plan);
     if (!written)
         return 0;
     AUTO_FREE struct node_report *report = calloc(1, sizeof(*report)); /* over 1 MiB */

@@ -4,10 +4,11 @@
  * carries the actions out.
  *
  * Before the first AGENT_PLAN a new firnd feeds AGENT_REPORTED with the last report that this node
- * wrote about the plan in force, if there is one, then AGENT_WORKER_UP for every worker that it
- * finds running. A slot of the plan with neither counts as never started. A worker that was
- * reported in the plan and is not found is lost, because no process may enter a generation twice.
- * The last status of a worker is fed before its AGENT_WORKER_EXIT.
+ * wrote about the plan in force, or the generation that it follows, if there is one, then
+ * AGENT_WORKER_UP for every worker that it finds running. A slot of the plan with neither counts as
+ * never started. A worker that was reported in the plan and is not found is lost, because no
+ * process may enter a generation twice. The last status of a worker is fed before its
+ * AGENT_WORKER_EXIT.
  *
  * The agent expects of a worker:
  * - A fresh worker says hello as STARTING.

@@ -108,7 +108,9 @@ static bool confirms(const struct node_report *before, const struct node_report 
 bool agent_report_news(const struct agent *agent, const struct node_report *report)
 {
     const struct node_report *before = agent->reported;
-    unsigned count_before = before->generation == report->generation ? before->worker_count : 0;
+    /* The last report counts until there is one for this plan, if only an empty one. */
+    bool counts = before->generation == report->generation || report->worker_count == 0;
+    unsigned count_before = counts ? before->worker_count : 0;
     return report->worker_count != count_before || confirms(before, report) ||
            memcmp(report->workers, before->workers,
                   report->worker_count * sizeof(report->workers[0])) != 0;
