@@ -13,18 +13,34 @@
 
 static struct tiny_model tiny;
 
+static int set_up(enum tiny_kind kind)
+{
+    tiny_open(&tiny, kind);
+    return 0;
+}
+
 static int set_up_gpt2(void **state)
 {
     (void)state;
-    tiny_open(&tiny, TINY_GPT2);
-    return 0;
+    return set_up(TINY_GPT2);
 }
 
 static int set_up_llama(void **state)
 {
     (void)state;
-    tiny_open(&tiny, TINY_LLAMA);
-    return 0;
+    return set_up(TINY_LLAMA);
+}
+
+static int set_up_qwen2(void **state)
+{
+    (void)state;
+    return set_up(TINY_QWEN2);
+}
+
+static int set_up_qwen3(void **state)
+{
+    (void)state;
+    return set_up(TINY_QWEN3);
 }
 
 static int tear_down(void **state)
@@ -112,6 +128,17 @@ static void test_a_loss_waits_for_its_own_queue_alone(void **state)
 
 /* ---- memory ---- */
 
+/* Options of a stage of the first @unit_count units. */
+static struct stage_options options_of(unsigned unit_count, unsigned slots)
+{
+    return (struct stage_options){.kernel = tiny.kernel,
+                                  .device = tiny.device,
+                                  .spec = tiny.spec,
+                                  .unit_count = unit_count,
+                                  .batch = TINY_BATCH,
+                                  .slots = slots};
+}
+
 static unsigned prepared_batches; /* a bit for each */
 
 static int note_preparation(struct kernel_device *device, struct kernel_attention shape)
@@ -126,15 +153,11 @@ static int note_preparation(struct kernel_device *device, struct kernel_attentio
 static void test_what_frozen_units_need_is_chosen_before_any_is_frozen(void **state)
 {
     struct kernel table = *tiny.kernel;
-    struct stage_options options = {.kernel = &table,
-                                    .device = tiny.device,
-                                    .spec = tiny.spec,
-                                    .unit_count = TINY_UNITS,
-                                    .batch = TINY_BATCH,
-                                    .slots = 1};
+    struct stage_options options = options_of(TINY_UNITS, 1);
 
     (void)state;
     table.attention_prepare = note_preparation;
+    options.kernel = &table;
     prepared_batches = 0;
     (void)stage_memory_bytes(&options);
     assert_int_equal(prepared_batches, 1u << TINY_BATCH);
@@ -146,12 +169,7 @@ static void test_what_frozen_units_need_is_chosen_before_any_is_frozen(void **st
 static void test_memory_is_foretold(void **state)
 {
     (void)state;
-    struct stage_options options = {.kernel = tiny.kernel,
-                                    .device = tiny.device,
-                                    .spec = tiny.spec,
-                                    .unit_count = TINY_UNITS,
-                                    .batch = TINY_BATCH,
-                                    .slots = 1};
+    struct stage_options options = options_of(TINY_UNITS, 1);
     size_t one = stage_memory_bytes(&options), kept = 0;
     struct unit_cost cost;
 
@@ -175,13 +193,8 @@ static void test_memory_is_foretold(void **state)
 static void test_frozen_units_need_no_memory_each(void **state)
 {
     (void)state;
-    struct stage_options options = {.kernel = tiny.kernel,
-                                    .device = tiny.device,
-                                    .spec = tiny.spec,
-                                    .unit_count = TINY_UNITS - 1,
-                                    .batch = TINY_BATCH,
-                                    .slots = 4,
-                                    .frozen = TINY_UNITS - 1};
+    struct stage_options options = options_of(TINY_UNITS - 1, 4);
+    options.frozen = TINY_UNITS - 1;
     size_t all = stage_memory_bytes(&options);
     options.unit_count = options.frozen = TINY_UNITS - 3;
     assert_int_equal(stage_memory_bytes(&options), all);
@@ -190,12 +203,7 @@ static void test_frozen_units_need_no_memory_each(void **state)
 static void test_recomputing_needs_less_memory(void **state)
 {
     (void)state;
-    struct stage_options options = {.kernel = tiny.kernel,
-                                    .device = tiny.device,
-                                    .spec = tiny.spec,
-                                    .unit_count = TINY_UNITS,
-                                    .batch = TINY_BATCH,
-                                    .slots = 4};
+    struct stage_options options = options_of(TINY_UNITS, 4);
     size_t all = stage_memory_bytes(&options);
     options.recompute = STAGE_RECOMPUTE_ATTENTION;
     size_t attention = stage_memory_bytes(&options);
@@ -217,5 +225,7 @@ int main(void)
     };
     int failed = cmocka_run_group_tests_name("gpt2", tests, set_up_gpt2, tear_down);
 
-    return failed + cmocka_run_group_tests_name("llama", tests, set_up_llama, tear_down);
+    failed += cmocka_run_group_tests_name("llama", tests, set_up_llama, tear_down);
+    failed += cmocka_run_group_tests_name("qwen2", tests, set_up_qwen2, tear_down);
+    return failed + cmocka_run_group_tests_name("qwen3", tests, set_up_qwen3, tear_down);
 }

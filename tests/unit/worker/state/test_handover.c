@@ -95,6 +95,12 @@ static int begin(struct scene *scene, unsigned rank)
                           &scene->handovers[rank], &scene->error);
 }
 
+static void begin_all(struct scene *scene)
+{
+    for (unsigned rank = 0; rank < RANKS; rank++)
+        assert_int_equal(begin(scene, rank), 0);
+}
+
 /* One rank's handover in a thread of its own, from its begin to its end. */
 static void *hand_over(void *context)
 {
@@ -147,8 +153,7 @@ static void test_a_fresh_worker_receives_units_of_two_donors(void **state)
     hold(&scene, 1, 2, STEP);
     move(&scene, 1, 0, 2);
     move(&scene, 2, 1, 2);
-    for (unsigned rank = 0; rank < RANKS; rank++) /* no donor waits for the receiver */
-        assert_int_equal(begin(&scene, rank), 0);
+    begin_all(&scene); /* no donor waits for the receiver */
     assert_int_equal(scene.tiny[2].state->applied_step, STEP);
     assert_true(handover_has_arrived(scene.handovers[0])); /* it receives nothing */
     for (unsigned rank = RANKS; rank-- > 0;)
@@ -235,8 +240,7 @@ static void test_a_unit_that_has_not_arrived_is_no_copy(void **state)
     hold(&scene, 0, 1, STEP);
     hold(&scene, 2, 3, STEP);
     move(&scene, 1, 0, 2);
-    for (unsigned rank = 0; rank < RANKS; rank++)
-        assert_int_equal(begin(&scene, rank), 0);
+    begin_all(&scene);
     break_links(&scene);
     assert_int_equal(handover_finish(scene.handovers[2]), -ECONNRESET);
     assert_int_equal(handover_finish(scene.handovers[0]), -ECONNRESET);
@@ -259,8 +263,7 @@ static void test_a_unit_that_is_held_stays_held(void **state)
         hold(&scene, 0, 1, STEP);
         hold(&scene, 2, 1, STEP);
         move(&scene, 1, 0, 2);
-        for (unsigned rank = 0; rank < RANKS; rank++)
-            assert_int_equal(begin(&scene, rank), 0);
+        begin_all(&scene);
         assert_true(handover_has_arrived(scene.handovers[2]));
         assert_int_equal(handover_await_unit(scene.handovers[2], 1), 0);
         if (breaks)
