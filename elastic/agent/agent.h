@@ -15,10 +15,10 @@
  * - A worker answers every PREPARE with PREPARED (that plan's generation), and gets SWITCH when the
  *   plan is in force. A PREPARE ends the wait for links of another plan.
  * - A worker says RUNNING when the links of the generation are up and its state is there; it may
- *   compute before all of that has arrived (protocol/unit_arrivals.h). Until
- *   then the worker keeps its former phase, with one exception: at a planned boundary the
- * worker says PREPARED of the new generation, with its state, before it opens links. Should that
- *   generation never come up, this report is the last word on the worker's state.
+ *   compute before all of that has arrived (protocol/unit_arrivals.h). Until then the worker keeps
+ *   its former phase, with one exception: at a planned boundary the worker says PREPARED of the new
+ *   generation, with its state, before it opens links. Should that generation never come up, this
+ *   report is the last word on the worker's state.
  * - A worker that is STUCK waits for an unplanned plan (planned plans are not sent to it).
  * - A worker answers a plan that does not fit its state with STUCK of that generation and its true
  *   state, and drops nothing.

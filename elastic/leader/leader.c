@@ -96,8 +96,7 @@ static int finish(struct leader_context *context, enum job_state state, const ch
 static bool is_overtaken(const struct leader_context *context)
 {
     const struct plan *plan = context->view->plan;
-    return plan->change.spare_ns == PLAN_SPARE_ENDLESS &&
-           leader_running_generation(context) == plan->follows &&
+    return plan->change.spare_ns == PLAN_SPARE_ENDLESS && leader_change_waits(context) &&
            leader_time_left(context) != UINT64_MAX;
 }
 
@@ -169,7 +168,7 @@ static bool waits_for_a_step(struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     uint64_t due = context->memory->published.ns + TIMEOUTS_HURRY * view->failure_timeout_ns;
-    if (!view->plan->change.planned || leader_running_generation(context) != view->plan->follows)
+    if (!leader_change_waits(context))
         return false;
     if (view->now_ns < due)
         leader_wake(context, due);

@@ -553,8 +553,7 @@ static bool is_short_of_time(struct leader_context *context)
     const struct plan *plan = view->plan;
     uint64_t least_ns = TIMEOUTS_HURRY * view->failure_timeout_ns;
     struct preemption numbers;
-    if (!plan->change.planned || plan->change.is_limited ||
-        leader_running_generation(context) != plan->follows ||
+    if (!leader_change_waits(context) || plan->change.is_limited ||
         leader_time_left(context) == UINT64_MAX)
         return false;
     leader_preempted(context, false, &numbers);

@@ -24,9 +24,9 @@ static uint64_t time_to_switch(const struct leader_view *view)
 /* Return whether the job trains there, or did when it was told to leave, or the plan in force,
  * which has not begun, takes state from there. */
 static bool is_needed(const struct leader_context *context, const struct roster_member *member,
-                      bool begins)
+                      bool waits)
 {
-    bool donates = member->rank >= 0 && (begins || !context->view->plan->layout.worker_count);
+    bool donates = member->rank >= 0 && (waits || !context->view->plan->layout.worker_count);
 
     return donates || roster_is_worker(&context->roster, member);
 }
@@ -34,12 +34,12 @@ static bool is_needed(const struct leader_context *context, const struct roster_
 uint64_t leader_time_left(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;
-    bool begins = leader_running_generation(context) == view->plan->follows;
+    bool waits = leader_change_waits(context);
     uint64_t left_ns = UINT64_MAX;
     for (unsigned i = 0; i < context->roster.count; i++) {
         const struct roster_member *member = &context->roster.members[i];
         uint64_t deadline_ns = member->node ? member->node->drain_deadline_ns : 0;
-        if (!is_needed(context, member, begins) || deadline_ns == 0 || !member->node->draining)
+        if (!is_needed(context, member, waits) || deadline_ns == 0 || !member->node->draining)
             continue;
         left_ns = MIN(left_ns, deadline_ns > view->now_ns ? deadline_ns - view->now_ns : 0);
     }
@@ -58,7 +58,7 @@ static size_t donated_bytes(struct leader_context *context, const size_t *unit_b
 {
     const struct plan *plan = context->view->plan;
     size_t bytes = 0;
-    if (!plan->change.planned || leader_running_generation(context) != plan->follows)
+    if (!leader_change_waits(context))
         return 0;
     for (unsigned i = 0; i < plan->start.move_count; i++) {
         const struct plan_move *move = &plan->start.moves[i];

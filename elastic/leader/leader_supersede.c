@@ -79,6 +79,12 @@ uint64_t leader_running_generation(const struct leader_context *context)
     return runs ? generation : 0;
 }
 
+bool leader_change_waits(const struct leader_context *context)
+{
+    const struct plan *plan = context->view->plan;
+    return plan->change.planned && leader_running_generation(context) == plan->follows;
+}
+
 bool leader_gave_up(const struct leader_context *context, const struct roster_member *member)
 {
     const struct plan *plan = context->view->plan;

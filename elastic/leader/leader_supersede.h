@@ -18,6 +18,10 @@ int leader_supersede(struct leader_context *context) CHECK_RESULT;
  * the planned change in force has not begun; 0: the change has begun, or broke */
 uint64_t leader_running_generation(const struct leader_context *context);
 
+/** leader_change_waits() - return whether the plan in force is a planned change that has not begun,
+ * and the generation that it follows runs */
+bool leader_change_waits(const struct leader_context *context);
+
 /** leader_gave_up() - return whether @member is a process that was started for the planned change
  * in force, and has given up waiting for it or died: nothing is lost with it */
 bool leader_gave_up(const struct leader_context *context, const struct roster_member *member);
