@@ -31,6 +31,15 @@ static bool lets_go(const struct plan *plan, int rank, const struct worker_repor
            report->applied_step != plan->start.resume_step;
 }
 
+/* Return whether the worker has read its state for @plan, and waits for links. After a dispute that
+ * may be state from before it. */
+static bool has_read(const struct plan *plan, const struct worker_report *report)
+{
+    return plan->start.source == PLAN_SOURCE_CHECKPOINT && !plan->start.disputed &&
+           report->phase == WORKER_PREPARED && report->generation == plan->generation &&
+           report->applied_step == plan->start.resume_step;
+}
+
 /* Change the report as if its worker had obeyed @plan, which broke. Return: whether it applied the
  * commit and kept its state. */
 static bool obey_plan(const struct plan *plan, int rank, struct worker_report *report)
@@ -150,7 +159,8 @@ int leader_survivors_gather(const struct leader_context *context,
         worker_report_copy(member->report, report);
         if (stands_beside(roster, member))
             report->generation = 0;
-        if (member->seat == SEAT_JOINING && !context->view->plan->change.planned)
+        if (member->seat == SEAT_JOINING && !context->view->plan->change.planned &&
+            !has_read(context->view->plan, member->report))
             survivors->obeyed_commit |= obey_plan(context->view->plan, member->rank, report);
         survivors->members[survivors->count++] = member;
     }
