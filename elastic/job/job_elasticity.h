@@ -10,7 +10,13 @@
 
 #define JOB_DEVICES_MAX 4096
 
-enum job_freeze { JOB_FREEZE_NONE, JOB_FREEZE_GRADIENT, JOB_FREEZE_SCHEDULE };
+enum job_freeze {
+    JOB_FREEZE_NONE,
+    JOB_FREEZE_GRADIENT,
+    JOB_FREEZE_SCHEDULE,
+    JOB_FREEZE_PLASTICITY,
+    JOB_FREEZE_BUDGET,
+};
 
 /* The order of a pipeline's operations (elastic/plan/pipeline_schedule.h). */
 enum job_pipeline { JOB_PIPELINE_AUTO, JOB_PIPELINE_1F1B };
@@ -24,6 +30,9 @@ struct job_freezing {
     unsigned from_start;  /* layers that are frozen before step 1 */
     uint64_t after;       /* the step after which gradients count and decisions begin */
     double guard, thaw;   /* shares of the best validation loss; 0: none */
+    double tolerance;     /* of `plasticity`: share of the largest one */
+    unsigned patience;    /* of `plasticity`: measurements in a row */
+    double budget;        /* of `budget`: share of a step without frozen layers */
     uint64_t cache_mb;    /* MiB of a node's disk for outputs of frozen layers; 0: none are kept */
 };
 

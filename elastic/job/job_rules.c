@@ -1,5 +1,8 @@
 #include "elastic/job/job_rules.h"
 
+#include <inttypes.h>
+
+#include "elastic/job/job_model_cost.h"
 #include "elastic/job/job_spec.h"
 
 /* This limit keeps products of a step's tokens and a few bytes far from overflow. */
@@ -152,6 +155,43 @@ static void check_thaw(struct job_problems *problems, const struct job_spec *spe
                     "layers thaw by the validation loss, which evaluate.every 0 never measures");
 }
 
+/* Plasticity is measured in evaluations: the steps of decisions must be among those of evaluations.
+ */
+static void check_plasticity(struct job_problems *problems, const struct job_spec *spec)
+{
+    const struct job_freezing *freeze = &spec->elastic.freeze;
+    uint64_t every = spec->evaluate.every;
+
+    if (freeze->policy != JOB_FREEZE_PLASTICITY)
+        return;
+    if (every == 0)
+        job_problem(problems, "elastic.freeze.policy",
+                    "plasticity is measured in evaluations, which evaluate.every 0 never makes");
+    else if (freeze->every % every)
+        job_problem(problems, "elastic.freeze.every",
+                    "plasticity is measured in evaluations: %" PRIu64
+                    " must be a multiple of the %" PRIu64 " of evaluate.every",
+                    freeze->every, every);
+    else if (freeze->after % every)
+        job_problem(problems, "elastic.freeze.after",
+                    "plasticity is measured in evaluations: %" PRIu64
+                    " must be a multiple of the %" PRIu64 " of evaluate.every",
+                    freeze->after, every);
+}
+
+static void check_budget(struct job_problems *problems, const struct job_spec *spec)
+{
+    const struct job_freezing *freeze = &spec->elastic.freeze;
+    unsigned most = spec->model.layers - MIN(freeze->keep_active, spec->model.layers);
+    double least = job_model_step_share(&spec->model, most);
+
+    if (freeze->policy == JOB_FREEZE_BUDGET && freeze->budget < least)
+        job_problem(problems, "elastic.freeze.budget",
+                    "%g is less than the %.3f that a step costs with all layers frozen but the %u "
+                    "of elastic.freeze.keep_active",
+                    freeze->budget, least, freeze->keep_active);
+}
+
 static void check_sizes(struct job_problems *problems, const struct job_spec *spec)
 {
     uint64_t samples, tokens, all;
@@ -235,6 +275,8 @@ static const struct rule {
     {check_freezing, {"elastic.freeze.keep_active", "elastic.freeze.from_start", "model.layers"}},
     {check_guard, {"elastic.freeze.guard", "evaluate.every"}},
     {check_thaw, {"elastic.freeze.thaw", "elastic.freeze.policy", "evaluate.every"}},
+    {check_plasticity, {"elastic.freeze.", "evaluate.every"}},
+    {check_budget, {"elastic.freeze.", "model."}},
     {check_sizes, {"train.", "model.context"}},
     {check_precision, {"train.optimizer.", "model.norm_epsilon"}},
     {check_eviction, {"elastic.evict_stragglers."}},

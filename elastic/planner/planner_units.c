@@ -7,28 +7,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "elastic/job/job_model_cost.h"
 #include "elastic/planner/process_memory.h"
 #include "elastic/step/freeze.h"
-
-/* Columns of a sublayer's rows: after the first product, and before the last one
- * (model/net/unit.h). */
-struct widths {
-    double wide, mixed;
-};
-
-static struct widths widths_of(const struct job_model *model, unsigned unit)
-{
-    bool attention = unit % 2 == 1, llama = job_model_is_llama(model);
-    double width = model->width, hidden = model->hidden;
-    double head_width = model->head_width;
-    double heads = model->heads, kv_heads = model->kv_heads;
-    if (!llama)
-        return attention ? (struct widths){3 * width, width}
-                         : (struct widths){4 * width, 4 * width};
-    if (attention)
-        return (struct widths){(heads + 2 * kv_heads) * head_width, heads * head_width};
-    return (struct widths){2 * hidden, hidden};
-}
 
 /* Parameters of one unit: matrices; with gpt2 also positions, biases and the norm's second vector;
  * with llama models that have them also the biases of queries, keys and values, or the norms of
@@ -43,7 +24,7 @@ static double parameter_count(const struct job_model *model, unsigned unit)
         return (vocab + (llama ? 0 : context)) * width;
     if (unit == last)
         return vocab * width + norm;
-    struct widths widths = widths_of(model, unit);
+    struct job_unit_widths widths = job_unit_widths(model, unit);
     double biases = widths.wide + width;
     if (llama)
         biases = model->qkv_bias && unit % 2 == 1 ? widths.wide : 0;
@@ -55,21 +36,6 @@ static double parameter_count(const struct job_model *model, unsigned unit)
 size_t planner_parameter_bytes(const struct job_model *model, unsigned unit)
 {
     return (size_t)parameter_count(model, unit) * sizeof(float);
-}
-
-static double forward_flops(const struct job_model *model, unsigned unit, double tokens)
-{
-    double width = model->width, vocab = model->vocab, context = model->context;
-    unsigned last = 2 * model->layers + 1;
-    if (unit == 0)
-        return 2 * tokens * width;
-    if (unit == last)
-        return 2 * tokens * width * vocab;
-    struct widths widths = widths_of(model, unit);
-    double products = 2 * tokens * width * (widths.wide + widths.mixed);
-    if (unit % 2 == 1)
-        return products + 2 * tokens * context * widths.mixed; /* half is masked */
-    return products;
 }
 
 /* model/net/unit.h: logits have rows of whole lines. */
@@ -91,7 +57,7 @@ static double activation_bytes(const struct job_model *model, unsigned unit, dou
         return tokens * words;
     if (unit == last)
         return tokens * (size * (2 * width + logits_stride(vocab)) + norm + 2 * words);
-    struct widths widths = widths_of(model, unit);
+    struct job_unit_widths widths = job_unit_widths(model, unit);
     double heads = unit % 2 == 1 ? model->heads : 0;
     return tokens * (size * (2 * width + widths.wide + widths.mixed) + norm + words * heads);
 }
@@ -101,7 +67,7 @@ static double activation_bytes(const struct job_model *model, unsigned unit, dou
 static double scratch_bytes(const struct job_model *model, double tokens, double size)
 {
     double width = model->width;
-    struct widths attention = widths_of(model, 1), mlp = widths_of(model, 2);
+    struct job_unit_widths attention = job_unit_widths(model, 1), mlp = job_unit_widths(model, 2);
     double heads = model->heads + model->kv_heads, words = sizeof(float);
     double normed = model->qk_norm ? size * attention.wide + words * heads : 0;
     return tokens *
@@ -132,7 +98,7 @@ static enum plan_recompute recomputed_from(const struct job_model *model, unsign
 static double weight_seconds(const struct job_model *model, unsigned unit, double tokens,
                              const struct slot_rates *rates)
 {
-    struct widths widths = widths_of(model, unit);
+    struct job_unit_widths widths = job_unit_widths(model, unit);
 
     if (unit == 0 || unit == 2 * model->layers + 1)
         return 0;
@@ -162,7 +128,7 @@ void planner_units(const struct job_model *model, const struct job_training *tra
     unsigned frozen_units = frozen_layers > 0 ? 2 * frozen_layers + 1 : 0;
     for (unsigned unit = 0; unit < count; unit++) {
         bool trained = unit >= frozen_units;
-        double forward = forward_flops(model, unit, tokens) / rates->flops_per_second;
+        double forward = job_unit_forward_flops(model, unit, tokens) / rates->flops_per_second;
         ret_units[unit] = (struct planner_unit){
             .forward_seconds = forward,
             .backward_seconds = trained ? 2 * forward : 0,

@@ -6,10 +6,12 @@
 
 #include "base/bits.h"
 #include "base/json.h"
+#include "elastic/job/job_model_cost.h"
 
 void freeze_init(struct freeze_state *state, const struct job_freezing *freezing)
 {
     *state = (struct freeze_state){.frozen_layers = freezing->from_start};
+    plasticity_init(&state->plasticity);
 }
 
 static void accumulate(struct freeze_state *state, const struct step_record *record,
@@ -38,15 +40,21 @@ static unsigned whole_layers(double layers)
     return (unsigned)ceil(layers - 1e-9);
 }
 
+/* Return the most layers that this decision may freeze. */
+static unsigned bound(const struct freeze_state *state, const struct job_freezing *freezing,
+                      const struct job_model *model)
+{
+    double frozen = state->frozen_layers;
+
+    return whole_layers(frozen + freezing->alpha * (model->layers - frozen));
+}
+
 static unsigned decide_gradient(const struct freeze_state *state,
                                 const struct job_freezing *freezing, const struct job_model *model)
 {
-    unsigned layers = model->layers;
-    double frozen = state->frozen_layers;
-    double bound = frozen + freezing->alpha * (layers - frozen);
-    if (state->frozen_layers >= layers)
-        return layers;
-    return MIN(whole_layers(bound), calmest_layer(state, layers) + 1);
+    if (state->frozen_layers >= model->layers)
+        return model->layers;
+    return MIN(bound(state, freezing, model), calmest_layer(state, model->layers) + 1);
 }
 
 /*
@@ -62,16 +70,72 @@ static unsigned decide_schedule(const struct freeze_state *state,
     return whole_layers(model->layers - left);
 }
 
-static void decide(struct freeze_state *state, const struct job_freezing *freezing,
-                   const struct job_model *model)
+static unsigned decide_budget(const struct freeze_state *state, const struct job_freezing *freezing,
+                              const struct job_model *model)
 {
+    unsigned frozen = state->frozen_layers, most = bound(state, freezing, model);
+
+    while (frozen < most && job_model_step_share(model, frozen) > freezing->budget)
+        frozen++;
+    return frozen;
+}
+
+static unsigned decide_plasticity(struct freeze_state *state, const struct job_freezing *freezing,
+                                  const struct step_record *record)
+{
+    bool calm = record->measured && plasticity_measured(&state->plasticity, record->similarities,
+                                                        freezing->tolerance, freezing->patience);
+
+    return state->frozen_layers + calm;
+}
+
+static unsigned decide_by_policy(struct freeze_state *state, const struct job_freezing *freezing,
+                                 const struct job_model *model, const struct step_record *record)
+{
+    switch (freezing->policy) {
+    case JOB_FREEZE_NONE:
+        break;
+    case JOB_FREEZE_GRADIENT:
+        return decide_gradient(state, freezing, model);
+    case JOB_FREEZE_SCHEDULE:
+        return decide_schedule(state, freezing, model);
+    case JOB_FREEZE_PLASTICITY:
+        return decide_plasticity(state, freezing, record);
+    case JOB_FREEZE_BUDGET:
+        return decide_budget(state, freezing, model);
+    }
+    return state->frozen_layers;
+}
+
+static unsigned most_frozen(const struct job_freezing *freezing, const struct job_model *model)
+{
+    return model->layers - MIN(freezing->keep_active, model->layers);
+}
+
+static void decide(struct freeze_state *state, const struct job_freezing *freezing,
+                   const struct job_model *model, const struct step_record *record)
+{
+    unsigned frozen_before = state->frozen_layers;
+
     state->decisions++;
-    unsigned frozen = freezing->policy == JOB_FREEZE_GRADIENT
-                          ? decide_gradient(state, freezing, model)
-                          : decide_schedule(state, freezing, model);
-    unsigned most = model->layers - MIN(freezing->keep_active, model->layers);
-    state->frozen_layers = MAX(state->frozen_layers, MIN(frozen, most));
+    unsigned frozen =
+        MIN(decide_by_policy(state, freezing, model, record), most_frozen(freezing, model));
+    state->frozen_layers = MAX(frozen_before, frozen);
+    if (state->frozen_layers != frozen_before)
+        plasticity_next_layer(&state->plasticity);
     memset(state->layer_squares, 0, sizeof(state->layer_squares));
+}
+
+static bool is_time_to_decide(const struct job_freezing *freezing, uint64_t step)
+{
+    return step > freezing->after && (step - freezing->after) % freezing->every == 0;
+}
+
+bool freeze_measures(const struct freeze_state *state, const struct job_freezing *freezing,
+                     const struct job_model *model, uint64_t step)
+{
+    return freezing->policy == JOB_FREEZE_PLASTICITY && is_time_to_decide(freezing, step) &&
+           state->frozen_layers < most_frozen(freezing, model);
 }
 
 /* A loss that is not finite is worse than any other. */
@@ -108,6 +172,7 @@ static void thaw(struct freeze_state *state, const struct job_freezing *freezing
         state->layer_thawed[layer] = step;
     state->frozen_layers = settled;
     state->decisions = 0;
+    plasticity_next_layer(&state->plasticity);
     memset(state->layer_squares, 0, sizeof(state->layer_squares));
 }
 
@@ -128,9 +193,8 @@ void freeze_step(struct freeze_state *state, const struct job_freezing *freezing
         return;
     if (step_record_finite(record))
         accumulate(state, record, model->layers);
-    if ((record->step - freezing->after) % freezing->every == 0 &&
-        !is_worse(state, freezing->guard))
-        decide(state, freezing, model);
+    if (is_time_to_decide(freezing, record->step) && !is_worse(state, freezing->guard))
+        decide(state, freezing, model, record);
 }
 
 /* The embedding freezes and thaws with the first layer; the head never freezes. */
@@ -143,8 +207,9 @@ uint64_t freeze_unit_steps(const struct freeze_state *state, const struct job_mo
     return step > thawed ? step - thawed : step;
 }
 
-void freeze_forget_losses(struct freeze_state *state)
+void freeze_forget_data(struct freeze_state *state)
 {
+    plasticity_init(&state->plasticity);
     state->best_validation = state->last_validation = 0;
 }
 
@@ -154,6 +219,14 @@ static int put_bits(json_t *tree, const char *key, double value)
 
     bits64_text(value, text);
     return json_object_set_new(tree, key, json_string(text));
+}
+
+/* A state without plasticity has no key. */
+static int put_plasticity(json_t *tree, const struct plasticity *plasticity)
+{
+    if (!plasticity->has_before && plasticity->most <= 0)
+        return 0;
+    return json_object_set_new(tree, "plasticity", plasticity_encode(plasticity));
 }
 
 /* A state in which nothing has thawed has no key. */
@@ -184,7 +257,7 @@ json_t *freeze_encode(const struct freeze_state *state, unsigned layers)
     if (tree && ((state->last_validation > 0 &&
                   (put_bits(tree, "best_validation", state->best_validation) ||
                    put_bits(tree, "last_validation", state->last_validation))) ||
-                 put_thaws(tree, state, layers))) {
+                 put_thaws(tree, state, layers) || put_plasticity(tree, &state->plasticity))) {
         json_decref(tree);
         return NULL;
     }
@@ -230,7 +303,9 @@ int freeze_decode(const json_t *tree, unsigned layers, struct freeze_state *ret_
 {
     struct freeze_state state = {0};
     json_t *squares = NULL;
+    const json_t *plasticity = json_object_get(tree, "plasticity");
     assert(layers <= FREEZE_LAYERS_MAX);
+    plasticity_init(&state.plasticity);
     int status = json_get_unsigned(tree, "frozen_layers", layers, &state.frozen_layers, error);
     if (status == 0)
         status = json_get_u64(tree, "decisions", INT64_MAX, &state.decisions, error);
@@ -240,6 +315,8 @@ int freeze_decode(const json_t *tree, unsigned layers, struct freeze_state *ret_
         status = get_loss(tree, "last_validation", &state.last_validation, error);
     if (status == 0)
         status = get_thaws(tree, layers, state.layer_thawed, error);
+    if (status == 0 && plasticity)
+        status = plasticity_decode(plasticity, &state.plasticity, error);
     if (status == 0)
         status = json_get_array(tree, "layer_squares", layers, &squares, error);
     if (status < 0)

@@ -6,7 +6,12 @@
  * |g_l|), where layers count from 1 as in the paper: the layer with the smallest norm is frozen
  * too, so every decision freezes at least one. Ties go to the lowest layer. A step that is skipped
  * because its loss or gradient is not finite does not count. `schedule` is ceil(layers * (1 - (1 -
- * alpha)^t)) at decision t. Both policies stop keep_active layers below the top.
+ * alpha)^t)) at decision t. `budget` freezes as few layers as bring the matrix products of a step
+ * down to freeze.budget of those without frozen layers, at most alpha of the trained ones at a
+ * time: what a step costs follows from the model's sizes, so the bits depend on no device and on no
+ * layout (the planner divides what is left anew, and every frozen layer shortens a step).
+ * `plasticity` freezes the lowest trained layer when its outputs have calmed down
+ * (elastic/step/plasticity.h). All policies stop keep_active layers below the top.
  *
  * A guard holds decisions back: none is made while the last validation loss is above the best one
  * by more than freeze.guard of it. The sums go on, so the next decision counts all steps since the
@@ -33,6 +38,7 @@
 #include "base/error.h"
 #include "elastic/job/job_elasticity.h"
 #include "elastic/job/job_model.h"
+#include "elastic/step/plasticity.h"
 #include "elastic/step/step_record.h"
 
 #define FREEZE_LAYERS_MAX 256
@@ -45,6 +51,7 @@ struct freeze_state {
     uint64_t layer_thawed[FREEZE_LAYERS_MAX];
     /* Losses, for the guard and for thawing alone; 0: none measured. */
     double best_validation, last_validation;
+    struct plasticity plasticity; /* of the layer frozen_layers, for `plasticity` alone */
 };
 
 /** freeze_init() - set the state before step 1: no decision made */
@@ -59,6 +66,11 @@ void freeze_init(struct freeze_state *state, const struct job_freezing *freezing
 void freeze_step(struct freeze_state *state, const struct job_freezing *freezing,
                  const struct job_model *model, const struct step_record *record);
 
+/** freeze_measures() - return whether step @step, after the steps of @state, measures the
+ * plasticity of the layer state->frozen_layers */
+bool freeze_measures(const struct freeze_state *state, const struct job_freezing *freezing,
+                     const struct job_model *model, uint64_t step);
+
 /**
  * freeze_settled() - return how many of @frozen_layers frozen layers never train again: all,
  * unless they may thaw
@@ -71,8 +83,9 @@ unsigned freeze_settled(const struct job_freezing *freezing, const struct job_mo
 uint64_t freeze_unit_steps(const struct freeze_state *state, const struct job_model *model,
                            unsigned unit, uint64_t step);
 
-/** freeze_forget_losses() - other data follows: its losses are not compared with those before */
-void freeze_forget_losses(struct freeze_state *state);
+/** freeze_forget_data() - other data follows: what is measured on it is not compared with what was
+ * before */
+void freeze_forget_data(struct freeze_state *state);
 
 /**
  * freeze_encode() - encode the state with values as bits; new reference, NULL when out of memory

@@ -5,8 +5,8 @@
  * Design: arrays of doubles in which "unknown" is one NaN pattern, merged value by value. Every
  * worker adds sums in index order, so the bits are equal. Links carry a fixed little-endian layout:
  *
- *   u64 step, u32 units, u32 lanes, u32 evaluated, then f64 x units, f64 x lanes and, when
- *   evaluated, f64 x lanes again
+ *   u64 step, u32 units, u32 lanes, u32 rows beside the first two, then f64 x units, f64 x lanes
+ *   and, when evaluated, f64 x lanes again and, when measured, f64 x STEP_RECORD_PAIRS
  *
  * Failure modes: two workers that know different bits of one value violate exactness; the merge
  * fails with -EBADMSG.
@@ -54,13 +54,25 @@ bool step_record_is_known(double value)
     return bits_of(value) != UNKNOWN_BITS;
 }
 
-/* The values of a record are up to three rows, which are processed alike. */
+/* The values of a record are up to four rows, which are processed alike. */
 struct row {
     double *values;
     unsigned count;
 };
 
-enum { ROW_SQUARES, ROW_LOSSES, ROW_VALIDATION_LOSSES, ROWS_MAX };
+enum { ROW_SQUARES, ROW_LOSSES, ROW_VALIDATION_LOSSES, ROW_SIMILARITIES, ROWS_MAX };
+
+/* Return how many rows a record has beside squares and losses. */
+static unsigned further_rows(const struct step_record *record)
+{
+    return !record->evaluated ? 0 : !record->measured ? 1 : 2;
+}
+
+static void set_further_rows(struct step_record *record, unsigned count)
+{
+    record->evaluated = count > 0;
+    record->measured = count > 1;
+}
 
 static unsigned rows_of(struct step_record *record, struct row ret_rows[ROWS_MAX])
 {
@@ -68,7 +80,8 @@ static unsigned rows_of(struct step_record *record, struct row ret_rows[ROWS_MAX
     ret_rows[ROW_LOSSES] = (struct row){record->lane_losses, record->lane_count};
     ret_rows[ROW_VALIDATION_LOSSES] =
         (struct row){record->lane_validation_losses, record->lane_count};
-    return record->evaluated ? ROWS_MAX : ROW_VALIDATION_LOSSES;
+    ret_rows[ROW_SIMILARITIES] = (struct row){record->similarities, STEP_RECORD_PAIRS};
+    return ROW_VALIDATION_LOSSES + further_rows(record);
 }
 
 static unsigned rows_of_const(const struct step_record *record, struct row ret_rows[ROWS_MAX])
@@ -91,6 +104,7 @@ void step_record_init(struct step_record *record, uint64_t step, unsigned unit_c
     forget(record->unit_squares, unit_count);
     forget(record->lane_losses, lane_count);
     forget(record->lane_validation_losses, lane_count);
+    forget(record->similarities, STEP_RECORD_PAIRS);
 }
 
 static bool rows_agree(struct row a, struct row b)
@@ -125,13 +139,11 @@ int step_record_merge(struct step_record *into, const struct step_record *from)
     }
     if (!records_agree(into, from))
         return -EBADMSG;
-    if (from->evaluated && !into->evaluated) {
-        into->evaluated = true;
-        forget(into->lane_validation_losses, into->lane_count);
-    }
     struct row to[ROWS_MAX], of[ROWS_MAX];
-    rows_of(into, to);
-    unsigned count = rows_of_const(from, of);
+    unsigned had = rows_of(into, to), count = rows_of_const(from, of);
+    for (unsigned r = had; r < count; r++)
+        forget(to[r].values, to[r].count);
+    set_further_rows(into, MAX(further_rows(into), further_rows(from)));
     for (unsigned r = 0; r < count; r++)
         for (unsigned i = 0; i < of[r].count; i++)
             if (!step_record_is_known(to[r].values[i]))
@@ -212,7 +224,7 @@ int step_record_pack(const struct step_record *record, struct bytes *ret_bytes)
     bytes_put_u64(header, record->step);
     bytes_put_u32(header + 8, record->unit_count);
     bytes_put_u32(header + 12, record->lane_count);
-    bytes_put_u32(header + 16, record->evaluated);
+    bytes_put_u32(header + 16, further_rows(record));
     int status = bytes_append(ret_bytes, header, sizeof(header));
 
     struct row rows[ROWS_MAX];
@@ -229,17 +241,20 @@ int step_record_unpack(const uint8_t *data, size_t size_bytes, struct step_recor
     uint64_t step = bytes_get_u64(data);
     unsigned units = bytes_get_u32(data + 8);
     unsigned lanes = bytes_get_u32(data + 12);
-    unsigned evaluated = bytes_get_u32(data + 16);
+    unsigned further = bytes_get_u32(data + 16);
     if (step > INT64_MAX || units > STEP_RECORD_UNITS_MAX || lanes > STEP_RECORD_LANES_MAX ||
-        evaluated > 1)
-        return -EBADMSG;
-    if (size_bytes != HEADER_SIZE + 8 * ((size_t)units + lanes * (1 + (size_t)evaluated)))
+        further > ROWS_MAX - ROW_VALIDATION_LOSSES)
         return -EBADMSG;
 
     step_record_init(ret_record, step, units, lanes);
-    ret_record->evaluated = evaluated;
+    set_further_rows(ret_record, further);
     struct row rows[ROWS_MAX];
     unsigned count = rows_of(ret_record, rows);
+    size_t values = 0;
+    for (unsigned r = 0; r < count; r++)
+        values += rows[r].count;
+    if (size_bytes != HEADER_SIZE + 8 * values)
+        return -EBADMSG;
     const uint8_t *at = data + HEADER_SIZE;
     for (unsigned r = 0; r < count; r++)
         for (unsigned i = 0; i < rows[r].count; i++, at += 8)
@@ -248,7 +263,7 @@ int step_record_unpack(const uint8_t *data, size_t size_bytes, struct step_recor
 }
 
 static const char *const row_keys[ROWS_MAX] = {"unit_squares", "lane_losses",
-                                               "lane_validation_losses"};
+                                               "lane_validation_losses", "similarities"};
 
 static json_t *encode_row(struct row row)
 {
@@ -313,6 +328,14 @@ int step_record_decode(const json_t *tree, struct step_record *ret_record, struc
     if (status == 0 && validation_count != record.lane_count)
         status = error_set(error, -EINVAL, "\"%s\" has %u values for %u lanes", row_keys[2],
                            validation_count, record.lane_count);
+    unsigned pairs = STEP_RECORD_PAIRS;
+    record.measured = record.evaluated && json_has(tree, row_keys[3]);
+    if (status == 0 && record.measured)
+        status =
+            decode_row(tree, row_keys[3], STEP_RECORD_PAIRS, record.similarities, &pairs, error);
+    if (status == 0 && pairs != STEP_RECORD_PAIRS)
+        status = error_set(error, -EINVAL, "\"%s\" has %u values instead of %u", row_keys[3], pairs,
+                           STEP_RECORD_PAIRS);
     if (status == 0)
         *ret_record = record;
     return status;

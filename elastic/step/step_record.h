@@ -15,6 +15,7 @@
 
 #define STEP_RECORD_UNITS_MAX 514 /* 2 * 256 layers + 2 */
 #define STEP_RECORD_LANES_MAX 1024
+#define STEP_RECORD_PAIRS     120 /* of the 16 rows that elastic/step/plasticity.h compares */
 
 /*
  * "Not known here" is one bit pattern, NAN's. A run that diverges computes NaN too, and must still
@@ -34,6 +35,8 @@ struct step_record {
     double lane_losses[STEP_RECORD_LANES_MAX];
     bool evaluated; /* validation ran with the parameters before this step */
     double lane_validation_losses[STEP_RECORD_LANES_MAX];
+    bool measured; /* and so was the plasticity of a layer; only where `evaluated` */
+    double similarities[STEP_RECORD_PAIRS];
 };
 
 /** step_record_is_empty() - return whether the record is of no step */
@@ -52,8 +55,8 @@ void step_record_init(struct step_record *record, uint64_t step, unsigned unit_c
 /**
  * step_record_merge() - copy the values that are known in @from and unknown in @into
  *
- * An empty @from changes nothing; an empty @into becomes @from. `evaluated` is set if either has
- * it.
+ * An empty @from changes nothing; an empty @into becomes @from. `evaluated` and `measured` are set
+ * if either has them.
  * Return: 0; -EBADMSG when the two have different steps or shapes, or a value known in both differs
  * in a bit (@into is unchanged).
  */

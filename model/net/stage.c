@@ -264,7 +264,7 @@ static int allocate_tables(struct stage *stage)
     stage->slots = calloc(stage->slot_count, sizeof(*stage->slots));
     stage->host_losses = calloc(stage->rows, sizeof(*stage->host_losses));
     stage->recorded_weights = calloc(stage->unit_count, sizeof(*stage->recorded_weights));
-    if (stage->kernel->event_new(stage->device, &stage->losses_here))
+    if (stage->kernel->event_new(stage->device, &stage->computed))
         return -ENOMEM;
     if (!stage->layouts || !stage->slots || !stage->host_losses || !stage->recorded_weights ||
         recordings_new(stage->kernel, stage->device,
@@ -366,7 +366,7 @@ void stage_free(struct stage *stage)
     free(stage->slots);
     free(stage->layouts);
     free(stage->host_losses);
-    stage->kernel->event_free(stage->device, stage->losses_here);
+    stage->kernel->event_free(stage->device, stage->computed);
     free(stage);
 }
 
@@ -450,38 +450,65 @@ double stage_losses_sum(const float *losses, size_t count)
     return sum;
 }
 
+/* The other queues may have a snapshot, or a message to a busy stage, in flight. */
+static void wait_for_compute_queue(struct stage *stage)
+{
+    stage->kernel->event_record(stage->device, stage->computed, KERNEL_QUEUE_COMPUTE);
+    stage->kernel->event_wait(stage->device, stage->computed);
+}
+
 double stage_loss_sum(struct stage *stage, unsigned slot)
 {
     stage_losses(stage, slot, stage->host_losses);
-    /* Wait for the compute queue alone: the other queues may have a snapshot, or a message to a
-     * busy stage, in flight. */
-    stage->kernel->event_record(stage->device, stage->losses_here, KERNEL_QUEUE_COMPUTE);
-    stage->kernel->event_wait(stage->device, stage->losses_here);
+    wait_for_compute_queue(stage);
     return stage_losses_sum(stage->host_losses, stage->rows);
 }
 
-/* A row at a time and by pieces of the scratch: a backend whose activations are not f32 needs room
- * to make f32 of them. */
+/* Copy @count activations to the host, by pieces of the scratch: a backend whose activations are
+ * not f32 needs room to make f32 of them. */
+static void download_values(struct stage *stage, const void *activations, size_t count,
+                            float *ret_values)
+{
+    const struct kernel *kernel = stage->kernel;
+    size_t room_bytes =
+        stage->rows * stage_scratch_wide_width(&stage->spec) * kernel->activation_size;
+    size_t room = room_bytes / BUFFER_ALIGN * BUFFER_ALIGN / sizeof(float), piece;
+
+    assert(room > 0);
+    for (size_t done = 0; done < count; done += piece) {
+        piece = MIN(count - done, room);
+        kernel->values(stage->device, stage->scratch_wide,
+                       (const char *)activations + done * kernel->activation_size, piece);
+        kernel->download(stage->device, ret_values + done, stage->scratch_wide,
+                         piece * sizeof(float));
+    }
+}
+
+void stage_rows(struct stage *stage, unsigned slot, unsigned unit, unsigned count, float *ret_rows)
+{
+    unsigned index = unit - stage->first_unit;
+    size_t width = stage->spec.width;
+    const char *stream = stage_slot_of(stage, slot)->streams[index + 1];
+
+    assert(index >= stage->shared.frozen && stage->layouts[index].kind != UNIT_HEAD);
+    for (unsigned i = 0; i < count; i++) {
+        size_t row = i * stage->rows / count;
+        download_values(stage, stream + row * width * stage->kernel->activation_size, width,
+                        ret_rows + i * width);
+    }
+    wait_for_compute_queue(stage);
+}
+
 void stage_logits(struct stage *stage, unsigned slot, float *ret_logits)
 {
     const struct activations *head = head_activations(stage, slot);
     const struct kernel *kernel = stage->kernel;
-    size_t vocab = stage->spec.vocab, stride = model_logits_stride(&stage->spec), piece;
-    size_t room_bytes =
-        stage->rows * stage_scratch_wide_width(&stage->spec) * kernel->activation_size;
-    size_t room = room_bytes / BUFFER_ALIGN * BUFFER_ALIGN / sizeof(float);
+    size_t vocab = stage->spec.vocab, stride = model_logits_stride(&stage->spec);
 
-    assert(room > 0);
     assert(!stage_slot_of(stage, slot)->kept); /* else they are their own gradient */
     for (size_t row = 0; row < stage->rows; row++)
-        for (size_t done = 0; done < vocab; done += piece) {
-            const char *logits =
-                (const char *)head->logits + (row * stride + done) * kernel->activation_size;
-            piece = MIN(vocab - done, room);
-            kernel->values(stage->device, stage->scratch_wide, logits, piece);
-            kernel->download(stage->device, ret_logits + row * vocab + done, stage->scratch_wide,
-                             piece * sizeof(float));
-        }
+        download_values(stage, (const char *)head->logits + row * stride * kernel->activation_size,
+                        vocab, ret_logits + row * vocab);
     /* A failure is sticky: the caller's next synchronize() returns it. */
     int status = kernel->synchronize(stage->device, NULL);
     (void)status;

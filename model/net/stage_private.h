@@ -57,10 +57,10 @@ struct stage {
     void *stream_gradient; /* (N,C); of the output, and on the way down of each unit's output */
     void *input_gradient;  /* (N,C); NULL when the stage begins with the embedding */
     float *host_losses;    /* (N), host memory; only with the head */
-    struct kernel_event *losses_here; /* the losses of a micro-batch have come to the host */
-    struct stage_gate gate;           /* passes NULL: none */
-    struct recordings *recordings;    /* recorded kernel calls of forward and backward */
-    const void **recorded_weights;    /* unit_count: of the forwards that are recorded */
+    struct kernel_event *computed; /* what the host waits for is computed */
+    struct stage_gate gate;        /* passes NULL: none */
+    struct recordings *recordings; /* recorded kernel calls of forward and backward */
+    const void **recorded_weights; /* unit_count: of the forwards that are recorded */
     void *memory; /* all of the device buffers above, when they are the stage's own */
 };
 

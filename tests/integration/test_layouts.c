@@ -183,14 +183,41 @@ static void test_so_do_layers_that_thaw(void **state)
     freeze_and_thaw(LLAMA ",\"tied\":false");
 }
 
+/* A tolerance that most measurements keep, so that layers freeze one by one. */
+static void freeze_by_plasticity(const char *family)
+{
+    static const unsigned layouts[][2] = {{1, 3}, {2, 1}, {2, 3}, {3, 2}, {6, 1}};
+    struct job_spec spec = small_job(family);
+    unsigned frozen, thawed;
+
+    spec.elastic.freeze.policy = JOB_FREEZE_PLASTICITY;
+    spec.elastic.freeze.every = 2;
+    spec.elastic.freeze.tolerance = 0.9;
+    spec.elastic.freeze.patience = 1;
+    spec.evaluate.every = 2;
+    AUTO_FREE char *exact = expect_same(&spec, layouts, ARRAY_COUNT(layouts));
+    crew_count_turns(exact, &frozen, &thawed);
+    if (frozen < 2)
+        fail_msg("%u times frozen:\n%s", frozen, exact);
+}
+
+static void test_so_do_layers_that_freeze_by_plasticity(void **state)
+{
+    (void)state;
+    freeze_by_plasticity(CREW_GPT2);
+    freeze_by_plasticity(LLAMA);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_finished_model_is_evaluated),
-                                       cmocka_unit_test(test_every_layout_gives_the_same_bits),
-                                       cmocka_unit_test(test_so_does_llama),
-                                       cmocka_unit_test(test_so_do_its_relatives),
-                                       cmocka_unit_test(test_so_does_a_job_from_a_folder),
-                                       cmocka_unit_test(test_so_do_layers_that_thaw)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_finished_model_is_evaluated),
+        cmocka_unit_test(test_every_layout_gives_the_same_bits),
+        cmocka_unit_test(test_so_does_llama),
+        cmocka_unit_test(test_so_do_its_relatives),
+        cmocka_unit_test(test_so_does_a_job_from_a_folder),
+        cmocka_unit_test(test_so_do_layers_that_thaw),
+        cmocka_unit_test(test_so_do_layers_that_freeze_by_plasticity)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

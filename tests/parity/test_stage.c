@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <stdlib.h>
 
 #include "lib/model/tiny_model.h"
 
@@ -60,6 +61,27 @@ static void test_evaluation_gives_the_loss_of_training(void **state)
     stage_forward(stage, 0, tiny.weights, tiny.tokens[1], tiny.targets[1], false, 0.0f);
     double evaluated = stage_loss_sum(stage, 0);
     assert_memory_equal(&trained, &evaluated, sizeof(trained));
+    stage_free(stage);
+}
+
+/* Of the unit at the top the rows are those that go to the next stage. */
+static void test_rows_are_the_outputs_of_a_unit(void **state)
+{
+    struct stage *stage = tiny_stage(&tiny, 0, 3, 1);
+    size_t width = tiny.spec->width, rows = stage_boundary_bytes(stage) / sizeof(float) / width;
+    float *copied = calloc(4 * width, sizeof(*copied));
+    const float *output = stage_output(stage, 0);
+
+    (void)state;
+    assert_non_null(copied);
+    stage_forward(stage, 0, tiny.weights, tiny.tokens[0], tiny.targets[0], false, 0.0f);
+    stage_rows(stage, 0, 2, 4, copied);
+    for (unsigned i = 0; i < 4; i++)
+        assert_memory_equal(copied + i * width, output + i * rows / 4 * width,
+                            width * sizeof(float));
+    stage_rows(stage, 0, 1, 4, copied);
+    assert_memory_not_equal(copied, output, width * sizeof(float));
+    free(copied);
     stage_free(stage);
 }
 
@@ -216,6 +238,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_evaluation_gives_the_loss_of_training),
+        cmocka_unit_test(test_rows_are_the_outputs_of_a_unit),
         cmocka_unit_test(test_a_gate_is_asked_for_each_unit_and_changes_no_bit),
         cmocka_unit_test(test_a_loss_waits_for_its_own_queue_alone),
         cmocka_unit_test(test_what_frozen_units_need_is_chosen_before_any_is_frozen),

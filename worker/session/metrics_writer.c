@@ -60,6 +60,8 @@ void metrics_writer_record(struct trainer *trainer, uint64_t step_ns,
         .step_ms = (double)step_ns / 1e6,
         .unix_ns = clock_unix_ns(),
         .evaluated = record->evaluated,
+        .measured = record->measured && state->freeze.plasticity.last >= 0,
+        .plasticity = state->freeze.plasticity.last,
         .final_evaluated =
             trainer->metrics.final_known && record->step == trainer->spec.train.steps,
         .final_loss = trainer->metrics.final_loss,

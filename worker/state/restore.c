@@ -150,7 +150,7 @@ static int take_head(struct state *state, const struct manifest *manifest, struc
         return status;
     if (!same_data(manifest, state->spec)) {
         state->data_digest = 0;
-        freeze_forget_losses(&state->freeze);
+        freeze_forget_data(&state->freeze);
     }
     state->applied_step = manifest->step;
     state->holds = false;

@@ -308,6 +308,9 @@ static void begin_record(struct engine *engine)
     state->holds = false;
     step_record_init(&state->hold, step, state->unit_count, state->spec->train.lanes);
     state->hold.evaluated = engine_evaluates(&state->spec->evaluate, &state->spec->train, step);
+    state->hold.measured =
+        state->hold.evaluated &&
+        freeze_measures(&state->freeze, &state->spec->elastic.freeze, &state->spec->model, step);
     engine->losses.scale = loss_scale(engine, step);
     engine->share.computes = true;
     memset(engine->share.loss_counts, 0,

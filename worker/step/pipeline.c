@@ -241,6 +241,42 @@ static unsigned validation_batches(const struct engine *engine)
     return job_dataset_validation_batches(&spec->evaluate, &spec->train, engine->samples.dataset);
 }
 
+/* Return the unit whose outputs show how much the lowest trained layer still changes. */
+static unsigned measured_unit(const struct engine *engine)
+{
+    return 2 * engine->state->freeze.frozen_layers + 2; /* the layer's MLP */
+}
+
+static bool measures(const struct engine *engine, const struct pass *pass)
+{
+    unsigned index = measured_unit(engine) - engine->part.first_unit;
+
+    return engine->state->hold.measured && pass->batch.lane == 0 &&
+           pass->batch.index_in_lane == 0 && index < engine->part.unit_count;
+}
+
+/* After the forward of the first micro-batch of validation data. */
+static int measure_plasticity(struct engine *engine, const struct pass *pass)
+{
+    size_t width = engine->state->spec->model.width;
+    float *rows = calloc(PLASTICITY_ROWS, width * sizeof(float));
+
+    if (!rows)
+        return -ENOMEM;
+    int status = first_stage(&engine->part)
+                     ? 0
+                     : tensor_channel_complete(&engine->channels.inputs[pass->slot]);
+    if (!status) {
+        carrier_guard(engine->routes->guard);
+        stage_rows(engine->stage, pass->slot, measured_unit(engine), PLASTICITY_ROWS, rows);
+        status = carrier_unguard(engine->routes->guard);
+    }
+    if (!status)
+        plasticity_similarities(rows, width, engine->state->hold.similarities);
+    free(rows);
+    return status;
+}
+
 /* Lane l measures the validation micro-batches l, l + lanes, l + 2 * lanes, ... in that order. */
 static int evaluate_lane(struct engine *engine, unsigned lane)
 {
@@ -266,6 +302,8 @@ static int evaluate_lane(struct engine *engine, unsigned lane)
                                               engine->samples.targets, &engine->samples.error);
         if (!status)
             status = forward(engine, &pass);
+        if (!status && measures(engine, &pass))
+            status = measure_plasticity(engine, &pass);
         if (!status && last_stage(engine))
             status = read_loss(engine, &pass, &loss);
         if (status)

@@ -223,6 +223,9 @@ static void test_encoding_has_every_key(void **state)
     put(tree, "elastic.pipeline", json_string("1f1b"));
     put(tree, "elastic.freeze.guard", json_real(0.02));
     put(tree, "elastic.freeze.thaw", json_real(0.1));
+    put(tree, "elastic.freeze.tolerance", json_real(0.1));
+    put(tree, "elastic.freeze.patience", json_integer(2));
+    put(tree, "elastic.freeze.budget", json_real(0.9));
     put(tree, "elastic.freeze.policy", json_string("gradient"));
     put(tree, "evaluate.every", json_integer(10));
     assert_int_equal(decode(tree, &error), 0);
@@ -425,6 +428,12 @@ static void test_rules_between_keys(void **state)
                    "measuring; needs 0 (never), or at least 1.2");
     assert_refused("elastic.freeze.keep_active", "7",
                    "demo.yaml: elastic.freeze.keep_active: 7 is more than the 6 of model.layers");
+    assert_refused("elastic.freeze.policy", "'plasticity'",
+                   "demo.yaml: elastic.freeze.policy: plasticity is measured in evaluations, which "
+                   "evaluate.every 0 never makes");
+    assert_refused("elastic.freeze", "{'policy':'budget','budget':0.3}",
+                   "demo.yaml: elastic.freeze.budget: 0.3 is less than the 0.459 that a step costs "
+                   "with all layers frozen but the 1 of elastic.freeze.keep_active");
     assert_refused(
         "elastic.freeze.from_start", "6",
         "demo.yaml: elastic.freeze.from_start: 6 and the 1 of elastic.freeze.keep_active "

@@ -139,6 +139,93 @@ static void test_gradient_stops_at_the_calmest_layer(void **state)
     RUN(&slow, rising, 1, 2, 3, 4, 4);
 }
 
+/*
+ * 4 layers of width 64, context 64, vocabulary 256, in units of a token's multiplications:
+ * attention 64 x 256 + 64 x 64, MLP 64 x 512, head 64 x 256, embedding 64; forward of all 4 x 53248
+ * + 16448 = 229440. Backward of n layers less: 2 x (4 - n) x 53248 + 2 x 16384. As shares of 3 x
+ * 229440 with n = 1 to 4: 0.845, 0.690, 0.536, 0.381.
+ */
+static void test_budget_freezes_as_few_as_suffice(void **state)
+{
+    (void)state;
+    static const double any[4] = {0};
+    struct job_spec spec = new_spec(JOB_FREEZE_BUDGET, 4, 1, 2, 0);
+    spec.model = (struct job_model){
+        .family = "gpt2", .layers = 4, .width = 64, .heads = 4, .context = 64, .vocab = 256};
+    spec.elastic.freeze.budget = 0.69;
+    RUN(&spec, any, 3, 3, 3);
+    spec.elastic.freeze.budget = 0.7;
+    RUN(&spec, any, 2, 2);
+    spec.elastic.freeze.budget = 1;
+    RUN(&spec, any, 0, 0);
+    spec.elastic.freeze.budget = 0.4;
+    RUN(&spec, any, 4, 4);
+    spec.elastic.freeze.alpha = 0.25; /* ceil(1), ceil(1 + 3/4), ceil(2 + 2/4), ceil(3 + 1/4) */
+    RUN(&spec, any, 1, 2, 3, 4, 4);
+    spec.elastic.freeze.keep_active = 2;
+    RUN(&spec, any, 1, 2, 2);
+}
+
+/* Commit one step whose measurement moves every similarity by @move from @from. */
+static void commit_similarities(struct freeze_state *freeze, const struct job_spec *spec,
+                                uint64_t step, double similarity)
+{
+    static struct step_record record;
+    step_record_init(&record, step, job_model_unit_count(&spec->model), 1);
+    memset(record.unit_squares, 0, sizeof(record.unit_squares));
+    record.lane_losses[0] = record.lane_validation_losses[0] = 2;
+    record.evaluated = true;
+    record.measured = freeze_measures(freeze, &spec->elastic.freeze, &spec->model, step);
+    for (unsigned i = 0; i < STEP_RECORD_PAIRS; i++)
+        record.similarities[i] = similarity;
+    freeze_step(freeze, &spec->elastic.freeze, &spec->model, &record);
+}
+
+static struct job_spec plasticity_spec(void)
+{
+    struct job_spec spec = new_spec(JOB_FREEZE_PLASTICITY, 3, 1, 2, 1);
+    spec.elastic.freeze.tolerance = 0.25;
+    spec.elastic.freeze.patience = 2;
+    return spec;
+}
+
+/* Every second step measures; the layer moves by 0.4, then by 0.1 twice, which is a sixteenth. */
+static void test_plasticity_freezes_the_calm_one_by_one(void **state)
+{
+    (void)state;
+    static const double moves[] = {0, 0.4, 0.5, 0.6, /* layer 1: */ 0.1, 0.2, 0.3, 0.3};
+    struct job_spec spec = plasticity_spec();
+    struct freeze_state freeze;
+    freeze_init(&freeze, &spec.elastic.freeze);
+    for (unsigned i = 0; i < ARRAY_COUNT(moves); i++) {
+        commit_similarities(&freeze, &spec, 2 * i + 1, -1); /* measures nothing */
+        assert_int_equal(freeze.frozen_layers, i < 4 ? 0 : i < 7 ? 1 : 2);
+        commit_similarities(&freeze, &spec, 2 * i + 2, moves[i]);
+        assert_int_equal(freeze.frozen_layers, i < 3 ? 0 : i < 6 ? 1 : 2);
+    }
+    assert_false(
+        freeze_measures(&freeze, &spec.elastic.freeze, &spec.model, 20)); /* none is left */
+}
+
+static void test_plasticity_continues_the_same(void **state)
+{
+    (void)state;
+    struct job_spec spec = plasticity_spec();
+    struct freeze_state whole, resumed;
+    struct error error = {0};
+    freeze_init(&whole, &spec.elastic.freeze);
+    for (uint64_t step = 1; step <= 16; step++) {
+        commit_similarities(&whole, &spec, step, 1.0 / (double)step);
+        AUTO_JSON json_t *tree = freeze_encode(&whole, 3);
+        assert_int_equal(freeze_decode(tree, 3, &resumed, &error), 0);
+        assert_int_equal(resumed.frozen_layers, whole.frozen_layers);
+        assert_int_equal(resumed.plasticity.calm, whole.plasticity.calm);
+        assert_true(resumed.plasticity.last == whole.plasticity.last);
+        whole = resumed;
+    }
+    assert_int_equal(whole.frozen_layers, 2);
+}
+
 static void test_ties_go_to_the_lowest(void **state)
 {
     (void)state;
@@ -428,6 +515,9 @@ int main(void)
         cmocka_unit_test(test_rounding_noise_freezes_nothing_more),
         cmocka_unit_test(test_gradient_is_bounded_by_alpha),
         cmocka_unit_test(test_gradient_stops_at_the_calmest_layer),
+        cmocka_unit_test(test_budget_freezes_as_few_as_suffice),
+        cmocka_unit_test(test_plasticity_freezes_the_calm_one_by_one),
+        cmocka_unit_test(test_plasticity_continues_the_same),
         cmocka_unit_test(test_ties_go_to_the_lowest),
         cmocka_unit_test(test_frozen_from_the_start),
         cmocka_unit_test(test_decisions_begin_after),
