@@ -132,7 +132,8 @@ class WithinAStep(JobTest):
     def test_evaluations_are_left(self):
         """Who comes computes a part of the very evaluation; who must go does not wait for its end."""
         slow = {"model__layers": 8, "model__width": 96, "train__steps": 2, "train__optimizer__warmup": 1,
-                "checkpoint__every": 2, "evaluate": {"every": 2, "batches": EVALUATED}}
+                "checkpoint__every": 2, "evaluate": {"every": 1, "batches": EVALUATED},
+                "elastic__freeze": {"policy": "plasticity", "every": 1, "tolerance": 1, "patience": 1}}
         with Cluster(self.id(), nodes=1, slots=1) as cluster:
             alone = LongJob(cluster, name="alone", **slow).submit()
             alone.wait_completed(seconds=300)
@@ -151,6 +152,7 @@ class WithinAStep(JobTest):
             self.assert_same(job, alone)
             for key in ("val_loss", "final_val_loss"):
                 self.assertEqual(job.newest(1)[0][key], alone.newest(1)[0][key])
+            self.assertEqual(job.newest(1)[0]["frozen_layers"], 1, "the second measurement is compared with the first")
 
             cluster.etcd.delete(drain)
             pinned = LongJob(cluster, name="pinned", **slow).submit(stages=2)
