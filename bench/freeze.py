@@ -14,6 +14,12 @@ alpha = 1/3. The rows are those of its ablation, each a run of the same job with
   pipe+dp    the pipeline may shrink, and what that frees becomes replicas; nothing is kept
   all        all of it
 
+And only where --rows names them, all of it with another policy, which decides four times an epoch:
+
+  gradient   PipeTransformer's rule, alpha = 1/3
+  plasticity layers that have calmed down
+  budget     until a step needs half of its arithmetic
+
 Printed: seconds from the first commit to the last, and how many times faster than `static`; pauses; samples whose frozen
 output was loaded; the step of each layout as it was, and as the planner predicted it: times that factor by which its
 prediction of `static` was wrong, since slots were measured before they were limited. The validation loss is that of the
@@ -42,7 +48,7 @@ name: freeze
 model: {{family: gpt2, layers: 12, width: {width}, heads: 6, context: 128, vocab: 256, tied: true}}
 data: {{format: bytes, path: {data}, validation: {validation}}}
 train: {{steps: {steps}, lanes: 8, micro_batch: 2, seed: {seed}, optimizer: {{lr: 1e-3}}}}
-evaluate: {{every: {steps}, batches: 16}}
+evaluate: {{every: {evaluate}, batches: 16}}
 elastic: {{devices: {{min: 1, max: 8}}, pipeline: {pipeline}, freeze: {freeze}}}
 checkpoint: {{every: 1000000}}
 """
@@ -63,6 +69,11 @@ ROWS = {
     "pipe+dp": (FREEZE, [], 0),
     "all": (FREEZE, [], 1024),
 }
+POLICIES = {  # the same with other policies
+    "gradient": ("{{policy: gradient, alpha: 0.3333333, every: {quarter}, cache_mb: {cache}}}", [], 1024),
+    "plasticity": ("{{policy: plasticity, every: {quarter}, cache_mb: {cache}}}", [], 1024),
+    "budget": ("{{policy: budget, alpha: 0.3333333, budget: 0.5, every: {quarter}, cache_mb: {cache}}}", [], 1024),
+}
 
 
 def write_data(folder, samples):
@@ -78,14 +89,17 @@ def write_data(folder, samples):
 
 def run(row, seed, options):
     """The metrics of all steps in their order, and the job's events."""
-    freeze, flags, cache = ROWS[row]
+    freeze, flags, cache = {**ROWS, **POLICIES}[row]
+    quarter = max(options.epoch // 4, 1)
     with LimitedSlots(SLOTS, options.share, "--memory", str(options.memory)) as cluster:
         cluster.patience = PATIENCE
         data, validation = write_data(cluster.folder, options.epoch * SAMPLES_A_STEP)
         path = cluster.folder + "/job.yaml"
         with open(path, "w", encoding="ascii") as file:
             file.write(JOB.format(width=options.width, steps=options.steps, seed=seed, data=data, validation=validation,
-                                  pipeline="1f1b" if row == "static" else "auto", freeze=freeze.format(epoch=options.epoch, cache=cache)))
+                                  pipeline="1f1b" if row == "static" else "auto",
+                                  evaluate=quarter if row == "plasticity" else options.steps,
+                                  freeze=freeze.format(epoch=options.epoch, quarter=quarter, cache=cache)))
         cluster.submit(path, row.replace("+", "-"), *flags)
         cluster.await_that("all steps are committed", lambda: "final_val_loss" in cluster.lines().get(options.steps, {}))
         lines = sorted(cluster.lines().values(), key=lambda line: line["step"])

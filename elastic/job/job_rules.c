@@ -1,6 +1,7 @@
 #include "elastic/job/job_rules.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 #include "elastic/job/job_model_cost.h"
 #include "elastic/job/job_spec.h"
@@ -189,7 +190,7 @@ static void check_budget(struct job_problems *problems, const struct job_spec *s
         job_problem(problems, "elastic.freeze.budget",
                     "%g is less than the %.3f that a step costs with all layers frozen but the %u "
                     "of elastic.freeze.keep_active",
-                    freeze->budget, least, freeze->keep_active);
+                    freeze->budget, ceil(least * 1000) / 1000, freeze->keep_active);
 }
 
 static void check_sizes(struct job_problems *problems, const struct job_spec *spec)

@@ -33,12 +33,10 @@ static const char *const schedules[] = {[JOB_SCHEDULE_CONSTANT] = "constant",
                                         NULL};
 static const char *const pipelines[] = {
     [JOB_PIPELINE_AUTO] = "auto", [JOB_PIPELINE_1F1B] = "1f1b", NULL};
-static const char *const freezes[] = {[JOB_FREEZE_NONE] = "none",
-                                      [JOB_FREEZE_GRADIENT] = "gradient",
-                                      [JOB_FREEZE_SCHEDULE] = "schedule",
-                                      [JOB_FREEZE_PLASTICITY] = "plasticity",
-                                      [JOB_FREEZE_BUDGET] = "budget",
-                                      NULL};
+static const char *const freezes[] = {
+    [JOB_FREEZE_NONE] = "none",         [JOB_FREEZE_GRADIENT] = "gradient",
+    [JOB_FREEZE_SCHEDULE] = "schedule", [JOB_FREEZE_PLASTICITY] = "plasticity",
+    [JOB_FREEZE_BUDGET] = "budget",     NULL};
 
 static void default_vocab(struct job_spec *spec)
 {
@@ -225,8 +223,8 @@ const struct schema_key job_schema[] = {
      .unit = "steps", .also = " warmup ",
      .meaning = "No decision before this step; the first is `every` steps later"},
     {"elastic.freeze.tolerance", SCHEMA_REAL, AT(elastic.freeze.tolerance), 0, 1, .above_min = true, .default_json = "0.2",
-     .omit_if_default = true, .unit = "share of the largest plasticity", .also = " plasticity_tolerance ",
-     .meaning = "With `plasticity`: a layer is calm while its plasticity is at most this share of the largest that any layer has shown"},
+     .omit_if_default = true, .unit = "share of the plasticity", .also = " plasticity_tolerance ",
+     .meaning = "With `plasticity`: a layer is calm at a measurement whose plasticity differs from the one before by at most this share of the larger of both"},
     {"elastic.freeze.patience", SCHEMA_UNSIGNED, AT(elastic.freeze.patience), 1, 1000, .default_json = "3",
      .omit_if_default = true, .unit = "measurements", .also = " window ",
      .meaning = "With `plasticity`: the lowest trained layer freezes when it has been calm in so many measurements in a row; one is made every `elastic.freeze.every` steps, in an evaluation"},
@@ -234,7 +232,7 @@ const struct schema_key job_schema[] = {
      .omit_if_default = true, .unit = "share of a step", .also = " compute_budget target ",
      .meaning = "With `budget`: as few layers freeze as bring the arithmetic of a step down to this share of a step without frozen layers; counted from the model's sizes, without kept outputs"},
     {"elastic.freeze.guard", SCHEMA_REAL, AT(elastic.freeze.guard), 0, 10, .default_json = "0.0", .omit_if_default = true,
-     .unit = "share of the loss", .also = " margin tolerance val_margin ",
+     .unit = "share of the loss", .also = " margin val_margin ",
      .meaning = "While the last validation loss is above the best one by more than this share of it, no further layer freezes; needs `evaluate.every`; 0: whatever the loss"},
     {"elastic.freeze.thaw", SCHEMA_REAL, AT(elastic.freeze.thaw), 0, 10, .default_json = "0.0", .omit_if_default = true,
      .unit = "share of the loss", .also = " unfreeze thaw_margin ",

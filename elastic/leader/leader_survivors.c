@@ -31,11 +31,14 @@ static bool lets_go(const struct plan *plan, int rank, const struct worker_repor
            report->applied_step != plan->start.resume_step;
 }
 
-/* Return whether the worker has read its state for @plan, and waits for links. After a dispute that
- * may be state from before it. */
-static bool has_read(const struct plan *plan, const struct worker_report *report)
+/* Return whether the worker has read its state for the plan in force, from a checkpoint that is no
+ * longer there. After a dispute its state may be from before it. */
+static bool has_read(const struct leader_view *view, const struct worker_report *report)
 {
-    return plan->start.source == PLAN_SOURCE_CHECKPOINT && !plan->start.disputed &&
+    const struct plan *plan = view->plan;
+
+    return view->checkpoint.step != plan->start.resume_step &&
+           plan->start.source == PLAN_SOURCE_CHECKPOINT && !plan->start.disputed &&
            report->phase == WORKER_PREPARED && report->generation == plan->generation &&
            report->applied_step == plan->start.resume_step;
 }
@@ -160,7 +163,7 @@ int leader_survivors_gather(const struct leader_context *context,
         if (stands_beside(roster, member))
             report->generation = 0;
         if (member->seat == SEAT_JOINING && !context->view->plan->change.planned &&
-            !has_read(context->view->plan, member->report))
+            !has_read(context->view, member->report))
             survivors->obeyed_commit |= obey_plan(context->view->plan, member->rank, report);
         survivors->members[survivors->count++] = member;
     }

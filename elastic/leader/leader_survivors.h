@@ -8,8 +8,9 @@
  * the latest with the next plan, which carries the same commit. State that the plan does not go on
  * from is gone too: a worker that begins anew there, or has no rank any more, drops its state as
  * soon as it hears of the plan, and the node that made the report had heard of it. A worker without
- * a rank whose state is at the plan's step steps aside and keeps its state. What a worker has read
- * for a plan that goes on from a checkpoint counts: the checkpoint may be lost since.
+ * a rank whose state is at the plan's step steps aside and keeps its state. The state that a worker
+ * has read for a plan counts if the checkpoint of that plan is lost since; else all nodes begin
+ * from it again.
  */
 #pragma once
 

@@ -40,9 +40,9 @@ static unsigned whole_layers(double layers)
     return (unsigned)ceil(layers - 1e-9);
 }
 
-/* Return the most layers that this decision may freeze. */
-static unsigned bound(const struct freeze_state *state, const struct job_freezing *freezing,
-                      const struct job_model *model)
+/* Return how many layers may be frozen after this decision. */
+static unsigned most_after(const struct freeze_state *state, const struct job_freezing *freezing,
+                           const struct job_model *model)
 {
     double frozen = state->frozen_layers;
 
@@ -54,7 +54,7 @@ static unsigned decide_gradient(const struct freeze_state *state,
 {
     if (state->frozen_layers >= model->layers)
         return model->layers;
-    return MIN(bound(state, freezing, model), calmest_layer(state, model->layers) + 1);
+    return MIN(most_after(state, freezing, model), calmest_layer(state, model->layers) + 1);
 }
 
 /*
@@ -73,24 +73,21 @@ static unsigned decide_schedule(const struct freeze_state *state,
 static unsigned decide_budget(const struct freeze_state *state, const struct job_freezing *freezing,
                               const struct job_model *model)
 {
-    unsigned frozen = state->frozen_layers, most = bound(state, freezing, model);
+    unsigned frozen = state->frozen_layers, most = most_after(state, freezing, model);
 
     while (frozen < most && job_model_step_share(model, frozen) > freezing->budget)
         frozen++;
     return frozen;
 }
 
-static unsigned decide_plasticity(struct freeze_state *state, const struct job_freezing *freezing,
-                                  const struct step_record *record)
+static unsigned decide_plasticity(const struct freeze_state *state,
+                                  const struct job_freezing *freezing)
 {
-    bool calm = record->measured && plasticity_measured(&state->plasticity, record->similarities,
-                                                        freezing->tolerance, freezing->patience);
-
-    return state->frozen_layers + calm;
+    return state->frozen_layers + (state->plasticity.calm >= freezing->patience);
 }
 
-static unsigned decide_by_policy(struct freeze_state *state, const struct job_freezing *freezing,
-                                 const struct job_model *model, const struct step_record *record)
+static unsigned decide_by_policy(const struct freeze_state *state,
+                                 const struct job_freezing *freezing, const struct job_model *model)
 {
     switch (freezing->policy) {
     case JOB_FREEZE_NONE:
@@ -100,7 +97,7 @@ static unsigned decide_by_policy(struct freeze_state *state, const struct job_fr
     case JOB_FREEZE_SCHEDULE:
         return decide_schedule(state, freezing, model);
     case JOB_FREEZE_PLASTICITY:
-        return decide_plasticity(state, freezing, record);
+        return decide_plasticity(state, freezing);
     case JOB_FREEZE_BUDGET:
         return decide_budget(state, freezing, model);
     }
@@ -113,13 +110,12 @@ static unsigned most_frozen(const struct job_freezing *freezing, const struct jo
 }
 
 static void decide(struct freeze_state *state, const struct job_freezing *freezing,
-                   const struct job_model *model, const struct step_record *record)
+                   const struct job_model *model)
 {
     unsigned frozen_before = state->frozen_layers;
 
     state->decisions++;
-    unsigned frozen =
-        MIN(decide_by_policy(state, freezing, model, record), most_frozen(freezing, model));
+    unsigned frozen = MIN(decide_by_policy(state, freezing, model), most_frozen(freezing, model));
     state->frozen_layers = MAX(frozen_before, frozen);
     if (state->frozen_layers != frozen_before)
         plasticity_next_layer(&state->plasticity);
@@ -172,7 +168,7 @@ static void thaw(struct freeze_state *state, const struct job_freezing *freezing
         state->layer_thawed[layer] = step;
     state->frozen_layers = settled;
     state->decisions = 0;
-    plasticity_next_layer(&state->plasticity);
+    plasticity_init(&state->plasticity);
     memset(state->layer_squares, 0, sizeof(state->layer_squares));
 }
 
@@ -193,8 +189,10 @@ void freeze_step(struct freeze_state *state, const struct job_freezing *freezing
         return;
     if (step_record_finite(record))
         accumulate(state, record, model->layers);
+    if (record->has_similarities)
+        plasticity_take(&state->plasticity, record->similarities, freezing->tolerance);
     if (is_time_to_decide(freezing, record->step) && !is_worse(state, freezing->guard))
-        decide(state, freezing, model, record);
+        decide(state, freezing, model);
 }
 
 /* The embedding freezes and thaws with the first layer; the head never freezes. */
@@ -224,7 +222,7 @@ static int put_bits(json_t *tree, const char *key, double value)
 /* A state without plasticity has no key. */
 static int put_plasticity(json_t *tree, const struct plasticity *plasticity)
 {
-    if (!plasticity->has_before && plasticity->most <= 0)
+    if (!plasticity->has_before)
         return 0;
     return json_object_set_new(tree, "plasticity", plasticity_encode(plasticity));
 }

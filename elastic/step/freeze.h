@@ -1,5 +1,5 @@
 /*
- * When layers freeze: a pure function of the committed norms, run by every worker.
+ * When layers freeze: a pure function of committed records, run by every worker.
  *
  * `gradient` is PipeTransformer's rule (He et al., ICML 2021): over the norms accumulated since the
  * last decision, frozen = min(ceil(frozen + alpha * (layers - frozen)), argmin over l >= frozen of
@@ -10,7 +10,7 @@
  * down to freeze.budget of those without frozen layers, at most alpha of the trained ones at a
  * time: what a step costs follows from the model's sizes, so the bits depend on no device and on no
  * layout (the planner divides what is left anew, and every frozen layer shortens a step).
- * `plasticity` freezes the lowest trained layer when its outputs have calmed down
+ * `plasticity` freezes the lowest trained layer when it has calmed down
  * (elastic/step/plasticity.h). All policies stop keep_active layers below the top.
  *
  * A guard holds decisions back: none is made while the last validation loss is above the best one
@@ -66,8 +66,8 @@ void freeze_init(struct freeze_state *state, const struct job_freezing *freezing
 void freeze_step(struct freeze_state *state, const struct job_freezing *freezing,
                  const struct job_model *model, const struct step_record *record);
 
-/** freeze_measures() - return whether step @step, after the steps of @state, measures the
- * plasticity of the layer state->frozen_layers */
+/** freeze_measures() - return whether @step, the next one, measures the plasticity of the lowest
+ * trained layer */
 bool freeze_measures(const struct freeze_state *state, const struct job_freezing *freezing,
                      const struct job_model *model, uint64_t step);
 
@@ -83,8 +83,7 @@ unsigned freeze_settled(const struct job_freezing *freezing, const struct job_mo
 uint64_t freeze_unit_steps(const struct freeze_state *state, const struct job_model *model,
                            unsigned unit, uint64_t step);
 
-/** freeze_forget_data() - other data follows: what is measured on it is not compared with what was
- * before */
+/** freeze_forget_data() - forget losses and similarities, because other data follows */
 void freeze_forget_data(struct freeze_state *state);
 
 /**

@@ -9,29 +9,31 @@
 
 void plasticity_init(struct plasticity *plasticity)
 {
-    *plasticity = (struct plasticity){.last = -1};
+    *plasticity = (struct plasticity){.value = -1};
 }
 
-static double dot(const float *a, const float *b, size_t width)
+/* Of the rows @i and @k that are added to the stream. */
+static double dot(const float *inputs, const float *rows, size_t width, unsigned i, unsigned k)
 {
     double sum = 0;
 
-    for (size_t i = 0; i < width; i++)
-        sum += (double)a[i] * (double)b[i];
+    for (size_t at = 0; at < width; at++)
+        sum += ((double)rows[i * width + at] - (double)inputs[i * width + at]) *
+               ((double)rows[k * width + at] - (double)inputs[k * width + at]);
     return sum;
 }
 
-void plasticity_similarities(const float *rows, size_t width, double *ret_similarities)
+void plasticity_similarities(const float *inputs, const float *rows, size_t width,
+                             double *ret_similarities)
 {
     double norms[PLASTICITY_ROWS];
     unsigned pair = 0;
 
     for (unsigned i = 0; i < PLASTICITY_ROWS; i++) {
-        const float *row = rows + i * width;
-        norms[i] = sqrt(dot(row, row, width));
+        norms[i] = sqrt(dot(inputs, rows, width, i, i));
         for (unsigned k = 0; k < i; k++, pair++) {
             double scale = norms[i] * norms[k];
-            double product = dot(row, rows + k * width, width);
+            double product = dot(inputs, rows, width, i, k);
             ret_similarities[pair] = step_record_known(scale == 0 ? 0 : product / scale);
         }
     }
@@ -46,26 +48,32 @@ static double mean_squared_difference(const double *a, const double *b)
     return sum / STEP_RECORD_PAIRS;
 }
 
-/* A measurement that is not finite compares with nothing: it begins anew. */
-bool plasticity_measured(struct plasticity *plasticity, const double *similarities,
-                         double tolerance, unsigned patience)
+static bool is_finite(const double *similarities)
 {
-    double difference = mean_squared_difference(similarities, plasticity->before);
-    bool compares = plasticity->has_before && isfinite(difference);
+    for (unsigned i = 0; i < STEP_RECORD_PAIRS; i++)
+        if (!isfinite(similarities[i]))
+            return false;
+    return true;
+}
 
-    memcpy(plasticity->before, similarities, sizeof(plasticity->before));
-    plasticity->has_before = isfinite(mean_squared_difference(similarities, similarities));
-    plasticity->last = compares ? difference : -1;
-    if (!compares) {
-        plasticity->calm = 0;
-        return false;
+/* Similarities that are not finite compare with nothing: measuring begins anew. */
+void plasticity_take(struct plasticity *plasticity, const double *similarities, double tolerance)
+{
+    double value = -1, before = plasticity->value;
+
+    if (!is_finite(similarities)) {
+        plasticity_init(plasticity);
+        return;
     }
-    plasticity->most = fmax(plasticity->most, difference);
-    if (difference > tolerance * plasticity->most)
-        plasticity->calm = 0;
-    else
-        plasticity->calm++;
-    return plasticity->calm >= patience;
+    if (plasticity->has_before)
+        value = mean_squared_difference(similarities, plasticity->before);
+    if (value == 0)
+        return;
+    bool calm = value > 0 && before > 0 && fabs(value - before) <= tolerance * fmax(value, before);
+    plasticity->calm = calm ? plasticity->calm + 1 : 0;
+    plasticity->value = value;
+    plasticity->has_before = true;
+    memcpy(plasticity->before, similarities, sizeof(plasticity->before));
 }
 
 void plasticity_next_layer(struct plasticity *plasticity)
@@ -89,14 +97,16 @@ json_t *plasticity_encode(const struct plasticity *plasticity)
     for (unsigned i = 0; plasticity->has_before && i < STEP_RECORD_PAIRS; i++)
         if (json_array_append_new(before, bits(plasticity->before[i])))
             return NULL;
-    return json_pack("{sO so so sI}", "before", before, "last", bits(plasticity->last), "most",
-                     bits(plasticity->most), "calm", (json_int_t)plasticity->calm);
+    return json_pack("{sO so sI}", "before", before, "value", bits(plasticity->value), "calm",
+                     (json_int_t)plasticity->calm);
 }
 
 static int get_bits(const json_t *value, const char *key, double *ret_value, struct error *error)
 {
-    if (!json_is_string(value) || !bits64_parse(json_string_value(value), ret_value))
-        return error_set(error, -EINVAL, "\"%s\" must be 16 hexadecimal digits", key);
+    if (!json_is_string(value) || !bits64_parse(json_string_value(value), ret_value) ||
+        !isfinite(*ret_value))
+        return error_set(error, -EINVAL, "\"%s\" must be the 16 hexadecimal digits of a number",
+                         key);
     return 0;
 }
 
@@ -122,9 +132,7 @@ int plasticity_decode(const json_t *tree, struct plasticity *ret_plasticity, str
     plasticity_init(&plasticity);
     int status = get_before(tree, &plasticity, error);
     if (!status)
-        status = get_bits(json_object_get(tree, "last"), "last", &plasticity.last, error);
-    if (!status)
-        status = get_bits(json_object_get(tree, "most"), "most", &plasticity.most, error);
+        status = get_bits(json_object_get(tree, "value"), "value", &plasticity.value, error);
     if (!status)
         status = json_get_unsigned(tree, "calm", UINT32_MAX, &plasticity.calm, error);
     if (!status)

@@ -1,18 +1,22 @@
 /*
  * How much a layer still changes: Egeria's plasticity (Wang et al., EuroSys 2023), and the rule
- * that freezes a layer when it has calmed down.
+ * that freezes a layer when that no longer falls.
  *
  * Egeria compares the outputs of a layer with those of a lagging copy of the model, by a loss that
  * preserves similarities: which inputs look alike to the layer. The similarities are all that it
- * needs of the copy's outputs, so they are what is kept, instead of the copy: the cosines between
- * PLASTICITY_ROWS rows of the first micro-batch of the validation data, which is the same at every
- * measurement. Plasticity is the mean squared difference of the cosines to those of the measurement
- * before. Only the lowest trained layer is measured; what is below it does not change, so the
- * difference is its own. It costs nothing beside an evaluation and a few dot products.
+ * needs of the copy's outputs, so they are kept instead of the copy: the cosines between
+ * PLASTICITY_ROWS rows that the layer's MLP adds to the stream, of the first micro-batch of the
+ * validation data, which is the same at every measurement. Plasticity is the mean squared
+ * difference of the cosines to those of the measurement before. Only the lowest trained layer is
+ * measured: the layers below it are frozen, so the difference is its own (with none below it, also
+ * the embedding's). That costs nothing beside an evaluation and a few dot products.
  *
- * A layer freezes when its plasticity has been at most `tolerance` of the largest one that any
- * layer has shown, in `patience` measurements in a row. The first measurement of a layer gives no
- * plasticity. Everything is a function of committed records, so it has equal bits on every layout.
+ * The plasticity of a layer falls while the layer converges, and is stationary from then on. So a
+ * layer is calm at a measurement whose plasticity differs from the one before by at most
+ * `tolerance` of the larger of both, and freezes when it has been calm `patience` times in a row: a
+ * layer takes at least patience + 2 measurements. Where nothing has changed, no step has been
+ * applied, and the measurement does not count. All of this is a function of committed records, with
+ * equal bits on every layout.
  */
 #pragma once
 
@@ -30,30 +34,27 @@ static_assert(PLASTICITY_ROWS * (PLASTICITY_ROWS - 1) / 2 == STEP_RECORD_PAIRS,
 struct plasticity {
     bool has_before;
     double before[STEP_RECORD_PAIRS]; /* similarities of the layer at the last measurement */
-    double last;                      /* of the last measurement; negative: it compared nothing */
-    double most;                      /* the largest one of any layer */
-    unsigned calm;                    /* measurements in a row within the tolerance */
+    double value;                     /* at the last measurement; negative: it compared nothing */
+    unsigned calm;                    /* measurements in a row */
 };
 
-/** plasticity_init() - set the state before any measurement */
+/** plasticity_init() - set the state before the first measurement of a layer */
 void plasticity_init(struct plasticity *plasticity);
 
 /**
- * plasticity_similarities() - compute the cosines between @rows, each pair once
- * @rows: PLASTICITY_ROWS x @width, on the host
- * @ret_similarities: known values of a step_record; 0 for a row of zeros
+ * plasticity_similarities() - compute the cosines between the differences of @rows and @inputs,
+ * each pair once
+ * @inputs, @rows: the stream before and after the layer's MLP, PLASTICITY_ROWS x @width each, on
+ * the host
+ * @ret_similarities: STEP_RECORD_PAIRS known values of a record; 0 for a row of zeros
  */
-void plasticity_similarities(const float *rows, size_t width, double *ret_similarities);
+void plasticity_similarities(const float *inputs, const float *rows, size_t width,
+                             double *ret_similarities);
 
-/**
- * plasticity_measured() - account for @similarities of the lowest trained layer
- *
- * Return: true if the layer is to freeze; then plasticity_next_layer() follows
- */
-bool plasticity_measured(struct plasticity *plasticity, const double *similarities,
-                         double tolerance, unsigned patience);
+/** plasticity_take() - take in a measurement, @similarities */
+void plasticity_take(struct plasticity *plasticity, const double *similarities, double tolerance);
 
-/** plasticity_next_layer() - another layer is the lowest trained one */
+/** plasticity_next_layer() - begin anew with the next layer; the value stays, to be shown */
 void plasticity_next_layer(struct plasticity *plasticity);
 
 /** plasticity_encode() - encode the state with values as bits; new reference, NULL when out of

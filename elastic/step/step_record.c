@@ -6,7 +6,7 @@
  * worker adds sums in index order, so the bits are equal. Links carry a fixed little-endian layout:
  *
  *   u64 step, u32 units, u32 lanes, u32 rows beside the first two, then f64 x units, f64 x lanes
- *   and, when evaluated, f64 x lanes again and, when measured, f64 x STEP_RECORD_PAIRS
+ *   and, when evaluated, f64 x lanes again and, with similarities, f64 x STEP_RECORD_PAIRS
  *
  * Failure modes: two workers that know different bits of one value violate exactness; the merge
  * fails with -EBADMSG.
@@ -65,13 +65,13 @@ enum { ROW_SQUARES, ROW_LOSSES, ROW_VALIDATION_LOSSES, ROW_SIMILARITIES, ROWS_MA
 /* Return how many rows a record has beside squares and losses. */
 static unsigned further_rows(const struct step_record *record)
 {
-    return !record->evaluated ? 0 : !record->measured ? 1 : 2;
+    return !record->evaluated ? 0 : !record->has_similarities ? 1 : 2;
 }
 
 static void set_further_rows(struct step_record *record, unsigned count)
 {
     record->evaluated = count > 0;
-    record->measured = count > 1;
+    record->has_similarities = count > 1;
 }
 
 static unsigned rows_of(struct step_record *record, struct row ret_rows[ROWS_MAX])
@@ -329,8 +329,10 @@ int step_record_decode(const json_t *tree, struct step_record *ret_record, struc
         status = error_set(error, -EINVAL, "\"%s\" has %u values for %u lanes", row_keys[2],
                            validation_count, record.lane_count);
     unsigned pairs = STEP_RECORD_PAIRS;
-    record.measured = record.evaluated && json_has(tree, row_keys[3]);
-    if (status == 0 && record.measured)
+    record.has_similarities = json_has(tree, row_keys[3]);
+    if (status == 0 && record.has_similarities && !record.evaluated)
+        status = error_set(error, -EINVAL, "\"%s\" needs \"%s\"", row_keys[3], row_keys[2]);
+    if (status == 0 && record.has_similarities)
         status =
             decode_row(tree, row_keys[3], STEP_RECORD_PAIRS, record.similarities, &pairs, error);
     if (status == 0 && pairs != STEP_RECORD_PAIRS)

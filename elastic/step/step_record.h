@@ -35,7 +35,7 @@ struct step_record {
     double lane_losses[STEP_RECORD_LANES_MAX];
     bool evaluated; /* validation ran with the parameters before this step */
     double lane_validation_losses[STEP_RECORD_LANES_MAX];
-    bool measured; /* and so was the plasticity of a layer; only where `evaluated` */
+    bool has_similarities; /* of a layer (elastic/step/plasticity.h); only where `evaluated` */
     double similarities[STEP_RECORD_PAIRS];
 };
 
@@ -55,10 +55,9 @@ void step_record_init(struct step_record *record, uint64_t step, unsigned unit_c
 /**
  * step_record_merge() - copy the values that are known in @from and unknown in @into
  *
- * An empty @from changes nothing; an empty @into becomes @from. `evaluated` and `measured` are set
- * if either has them.
- * Return: 0; -EBADMSG when the two have different steps or shapes, or a value known in both differs
- * in a bit (@into is unchanged).
+ * An empty @from changes nothing; an empty @into becomes @from. `evaluated` and `has_similarities`
+ * are set if either has them. Return: 0; -EBADMSG when the two have different steps or shapes, or a
+ * value known in both differs in a bit (@into is unchanged).
  */
 int step_record_merge(struct step_record *into, const struct step_record *from) CHECK_RESULT;
 

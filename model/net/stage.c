@@ -484,17 +484,30 @@ static void download_values(struct stage *stage, const void *activations, size_t
     }
 }
 
-void stage_rows(struct stage *stage, unsigned slot, unsigned unit, unsigned count, float *ret_rows)
+/* By the scratch: a row need not lie where the kernels want a tensor to begin. */
+static void download_row(struct stage *stage, const void *stream, size_t row, float *ret_row)
+{
+    size_t width = stage->spec.width, size_bytes = width * stage->kernel->activation_size;
+
+    stage->kernel->copy(stage->device, stage->scratch, (const char *)stream + row * size_bytes,
+                        size_bytes);
+    download_values(stage, stage->scratch, width, ret_row);
+}
+
+void stage_rows(struct stage *stage, unsigned slot, unsigned unit, unsigned count,
+                float *ret_before, float *ret_after)
 {
     unsigned index = unit - stage->first_unit;
-    size_t width = stage->spec.width;
-    const char *stream = stage_slot_of(stage, slot)->streams[index + 1];
+    void *const *streams = stage_slot_of(stage, slot)->streams;
+    size_t width = stage->spec.width, context = stage->spec.context;
 
+    assert(unit >= stage->first_unit && index < stage->unit_count);
     assert(index >= stage->shared.frozen && stage->layouts[index].kind != UNIT_HEAD);
     for (unsigned i = 0; i < count; i++) {
-        size_t row = i * stage->rows / count;
-        download_values(stage, stream + row * width * stage->kernel->activation_size, width,
-                        ret_rows + i * width);
+        size_t sample = (size_t)i * stage->batch / count;
+        size_t row = sample * context + (2 * (size_t)i + 1) * context / (2 * (size_t)count);
+        download_row(stage, streams[index], row, ret_before + i * width);
+        download_row(stage, streams[index + 1], row, ret_after + i * width);
     }
     wait_for_compute_queue(stage);
 }

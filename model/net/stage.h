@@ -183,14 +183,16 @@ void stage_backward_input(struct stage *stage, unsigned slot, unsigned unit, con
 void stage_backward_weight(struct stage *stage, unsigned slot, unsigned unit, float *gradient);
 
 /**
- * stage_rows() - copy @count evenly spaced rows of what @unit makes of slot @slot, after its
- * forward
- * @unit: of the stage, neither frozen nor the head
- * @ret_rows: host memory, @count * C, f32
+ * stage_rows() - copy @count rows of the stream before and after @unit to the host, after a forward
+ * of slot @slot: of evenly spaced positions in evenly spaced samples
+ * @unit: of the stage; not frozen, no embedding and no head
+ * @ret_before, @ret_after: host memory, (@count, C) f32
  *
- * Waits for the compute queue, and for no other. A failed device gives any content.
+ * Waits for the compute queue, and for no other. Overwrites the scratch of the stage. A failed
+ * device gives any content.
  */
-void stage_rows(struct stage *stage, unsigned slot, unsigned unit, unsigned count, float *ret_rows);
+void stage_rows(struct stage *stage, unsigned slot, unsigned unit, unsigned count,
+                float *ret_before, float *ret_after);
 
 /**
  * stage_logits() - copy the logits, (B*T, V) f32, to host memory, after a forward through the head

@@ -146,8 +146,8 @@ class Exact(JobTest):
             self.assert_same(job, undisturbed)
 
     def test_layers_that_have_calmed_down(self):
-        """Each of them stops to change what it makes of the validation data, sooner or later, whatever happens."""
-        freezes = {"policy": "plasticity", "every": 10, "tolerance": 0.3, "patience": 2}
+        """One after another, by measurements that no kill and no layout changes."""
+        freezes = {"policy": "plasticity", "every": 10, "tolerance": 0.8, "patience": 2}
         wishes = {"train__steps": 300, "elastic__freeze": freezes, "evaluate": {"every": 5, "batches": 2}}
         with Cluster(self.id(), nodes=1, slots=1) as cluster:
             alone = Job(cluster, **wishes).submit()
@@ -155,9 +155,8 @@ class Exact(JobTest):
             undisturbed = alone.exact(), alone.digests()
             self.assertEqual(int(undisturbed[0][-1].split()[3]), 3)
             measured = [line["plasticity"] for _, line in alone.lines() if "plasticity" in line]
-            self.assertGreater(len(measured), 6)
+            self.assertEqual(len(measured), 9)  # of a layer: one that compares nothing, and three
             self.assertTrue(all(value > 0 for value in measured), measured)
-            self.assertTrue(any("% of the largest" in event["text"] for event in alone.events("training")))
         with Cluster(self.id(), nodes=2, slots=2, flags=PIPELINE) as cluster:
             job = Job(cluster, **wishes).submit()
             job.wait_running(4)

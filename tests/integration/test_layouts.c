@@ -183,7 +183,7 @@ static void test_so_do_layers_that_thaw(void **state)
     freeze_and_thaw(LLAMA ",\"tied\":false");
 }
 
-/* A tolerance that most measurements keep, so that layers freeze one by one. */
+/* With a tolerance of all, a layer freezes as soon as it can: at its third measurement. */
 static void freeze_by_plasticity(const char *family)
 {
     static const unsigned layouts[][2] = {{1, 3}, {2, 1}, {2, 3}, {3, 2}, {6, 1}};
@@ -191,10 +191,10 @@ static void freeze_by_plasticity(const char *family)
     unsigned frozen, thawed;
 
     spec.elastic.freeze.policy = JOB_FREEZE_PLASTICITY;
-    spec.elastic.freeze.every = 2;
-    spec.elastic.freeze.tolerance = 0.9;
+    spec.elastic.freeze.every = 1;
+    spec.elastic.freeze.tolerance = 1;
     spec.elastic.freeze.patience = 1;
-    spec.evaluate.every = 2;
+    spec.evaluate.every = 1;
     AUTO_FREE char *exact = expect_same(&spec, layouts, ARRAY_COUNT(layouts));
     crew_count_turns(exact, &frozen, &thawed);
     if (frozen < 2)

@@ -64,24 +64,27 @@ static void test_evaluation_gives_the_loss_of_training(void **state)
     stage_free(stage);
 }
 
-/* Of the unit at the top the rows are those that go to the next stage. */
-static void test_rows_are_the_outputs_of_a_unit(void **state)
+/* Of one sample: the rows at 1, 3, 5, 7 eighths of the context. */
+static void test_rows_are_those_of_the_stream(void **state)
 {
-    struct stage *stage = tiny_stage(&tiny, 0, 3, 1);
-    size_t width = tiny.spec->width, rows = stage_boundary_bytes(stage) / sizeof(float) / width;
-    float *copied = calloc(4 * width, sizeof(*copied));
-    const float *output = stage_output(stage, 0);
+    struct stage *stage = tiny_stage(&tiny, 0, 3, 1), *below = tiny_stage(&tiny, 0, 2, 1);
+    size_t width = tiny.spec->width, row_bytes = width * sizeof(float);
+    size_t context = tiny.spec->context, batch = stage_boundary_bytes(stage) / row_bytes / context;
+    float *before = calloc(8, row_bytes), *after = before + 4 * width;
+    const float *streams[] = {stage_output(below, 0), stage_output(stage, 0)};
 
     (void)state;
-    assert_non_null(copied);
-    stage_forward(stage, 0, tiny.weights, tiny.tokens[0], tiny.targets[0], false, 0.0f);
-    stage_rows(stage, 0, 2, 4, copied);
-    for (unsigned i = 0; i < 4; i++)
-        assert_memory_equal(copied + i * width, output + i * rows / 4 * width,
-                            width * sizeof(float));
-    stage_rows(stage, 0, 1, 4, copied);
-    assert_memory_not_equal(copied, output, width * sizeof(float));
-    free(copied);
+    assert_non_null(before);
+    stage_forward(below, 0, tiny.weights, tiny.tokens[0], NULL, false, 0.0f);
+    stage_forward(stage, 0, tiny.weights, tiny.tokens[0], NULL, false, 0.0f);
+    stage_rows(stage, 0, 2, 4, before, after);
+    for (size_t i = 0; i < 4; i++) {
+        size_t row = i * batch / 4 * context + (2 * i + 1) * context / 8;
+        assert_memory_equal(before + i * width, streams[0] + row * width, row_bytes);
+        assert_memory_equal(after + i * width, streams[1] + row * width, row_bytes);
+    }
+    free(before);
+    stage_free(below);
     stage_free(stage);
 }
 
@@ -238,7 +241,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_evaluation_gives_the_loss_of_training),
-        cmocka_unit_test(test_rows_are_the_outputs_of_a_unit),
+        cmocka_unit_test(test_rows_are_those_of_the_stream),
         cmocka_unit_test(test_a_gate_is_asked_for_each_unit_and_changes_no_bit),
         cmocka_unit_test(test_a_loss_waits_for_its_own_queue_alone),
         cmocka_unit_test(test_what_frozen_units_need_is_chosen_before_any_is_frozen),

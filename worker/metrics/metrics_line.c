@@ -73,7 +73,7 @@ int metrics_line_format(const struct metrics_line *line, struct bytes *into)
         number_text(line->grad_norm, norm, sizeof(norm)), exact.grad_norm_bits, line->lr,
         line->frozen_layers, line->generation, line->stages, line->replicas, line->workers,
         line->tokens, line->step_ms, line->unix_ns, evaluated);
-    if (!status && line->measured)
+    if (!status && line->plasticity > 0)
         status = bytes_append_format(into, ",\"plasticity\":%.9g", line->plasticity);
     if (!status && line->final_evaluated)
         status = append_final(line->final_loss, into);

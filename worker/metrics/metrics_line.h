@@ -25,8 +25,7 @@ struct metrics_line {
     uint64_t unix_ns;
     bool evaluated;
     double val_loss;
-    bool measured;
-    double plasticity;    /* of the lowest trained layer */
+    double plasticity;    /* of the lowest trained layer; 0: not measured */
     bool final_evaluated; /* the last step, with the validation loss of the model after it: */
     double final_loss;
     /* Samples of the writer's replica whose frozen output was loaded, and those for which frozen

@@ -255,21 +255,16 @@ static void tell_thaw(struct trainer *trainer, unsigned frozen_before)
 
 static void tell_freeze(struct trainer *trainer, unsigned frozen_before)
 {
-    const struct plasticity *plasticity = &trainer->state->freeze.plasticity;
     unsigned frozen = trainer->state->freeze.frozen_layers;
-    char why[80] = "", text[256];
+    char text[256];
 
-    if (trainer->spec.elastic.freeze.policy == JOB_FREEZE_PLASTICITY)
-        snprintf(why, sizeof(why), ": its plasticity is %.3g %% of the largest",
-                 100 * plasticity->last / plasticity->most);
     if (frozen - frozen_before > 1)
-        snprintf(text, sizeof(text), "layers %u-%u frozen at step %" PRIu64 " (%u of %u)%s",
+        snprintf(text, sizeof(text), "layers %u-%u frozen at step %" PRIu64 " (%u of %u)",
                  frozen_before, frozen - 1, trainer->state->applied_step, frozen,
-                 trainer->spec.model.layers, why);
+                 trainer->spec.model.layers);
     else
-        snprintf(text, sizeof(text), "layer %u frozen at step %" PRIu64 " (%u of %u)%s",
-                 frozen_before, trainer->state->applied_step, frozen, trainer->spec.model.layers,
-                 why);
+        snprintf(text, sizeof(text), "layer %u frozen at step %" PRIu64 " (%u of %u)",
+                 frozen_before, trainer->state->applied_step, frozen, trainer->spec.model.layers);
     status_report_event(trainer, text);
 }
 

@@ -133,12 +133,27 @@ static int read_mirror(struct reading *reading)
     return grant_wishes(reading);
 }
 
-/* A job that continues with other data on the user's request need not match the checkpoint's. */
-static bool same_data(const struct manifest *manifest, const struct job_spec *spec)
+static bool same(const json_t *a, const json_t *b, const char *section, const char *key)
 {
-    AUTO_JSON json_t *mine = job_spec_encode(spec);
+    a = json_object_get(a, section);
+    b = json_object_get(b, section);
+    return key ? json_equal(json_object_get(a, key), json_object_get(b, key)) : json_equal(a, b);
+}
 
-    return json_equal(json_object_get(mine, "data"), json_object_get(manifest->spec, "data"));
+/* Forget what cannot be compared: a job that continues from another one's checkpoint on the user's
+ * request may have other data, or measure otherwise. */
+static void forget(struct state *state, const struct manifest *manifest)
+{
+    AUTO_JSON json_t *mine = job_spec_encode(state->spec);
+
+    if (!same(mine, manifest->spec, "data", NULL)) {
+        state->data_digest = 0;
+        freeze_forget_data(&state->freeze);
+    }
+    if (!same(mine, manifest->spec, "elastic", "freeze") ||
+        !same(mine, manifest->spec, "train", "micro_batch") ||
+        !same(mine, manifest->spec, "train", "precision"))
+        plasticity_init(&state->freeze.plasticity);
 }
 
 static int take_head(struct state *state, const struct manifest *manifest, struct error *error)
@@ -148,10 +163,7 @@ static int take_head(struct state *state, const struct manifest *manifest, struc
 
     if (status)
         return status;
-    if (!same_data(manifest, state->spec)) {
-        state->data_digest = 0;
-        freeze_forget_data(&state->freeze);
-    }
+    forget(state, manifest);
     state->applied_step = manifest->step;
     state->holds = false;
     memset(&state->committed, 0, sizeof(state->committed));

@@ -80,7 +80,9 @@ static int make_buffers(struct engine *engine)
     engine->samples.tokens = calloc(tokens, sizeof(int32_t));
     engine->samples.targets = calloc(tokens, sizeof(int32_t));
     engine->weights = calloc(engine->part.unit_count, sizeof(*engine->weights));
-    if (!engine->samples.tokens || !engine->samples.targets || !engine->weights)
+    engine->samples.rows = calloc(2 * PLASTICITY_ROWS, spec->model.width * sizeof(float));
+    if (!engine->samples.tokens || !engine->samples.targets || !engine->samples.rows ||
+        !engine->weights)
         return -ENOMEM;
     for (unsigned i = 0; i < engine->part.unit_count; i++) {
         state_make_weights(engine->state, engine->part.first_unit + i);
@@ -275,6 +277,7 @@ struct kept_step *engine_close(struct engine *engine)
     frozen_prefix_close(engine);
     free(engine->samples.tokens);
     free(engine->samples.targets);
+    free(engine->samples.rows);
     free(engine->applied);
     gradients_free(engine->gradients);
     stage_free(engine->stage);
@@ -308,7 +311,7 @@ static void begin_record(struct engine *engine)
     state->holds = false;
     step_record_init(&state->hold, step, state->unit_count, state->spec->train.lanes);
     state->hold.evaluated = engine_evaluates(&state->spec->evaluate, &state->spec->train, step);
-    state->hold.measured =
+    state->hold.has_similarities =
         state->hold.evaluated &&
         freeze_measures(&state->freeze, &state->spec->elastic.freeze, &state->spec->model, step);
     engine->losses.scale = loss_scale(engine, step);

@@ -43,6 +43,7 @@ struct engine_progress {
 struct engine_timing {
     struct recorder *recorder;    /* borrowed; NULL: none */
     uint64_t compute_ns, wait_ns; /* of the last step: own, and waiting for others */
+    uint64_t evaluation_ns;       /* of the last step, before it trains */
     uint64_t busy_ns; /* part of compute_ns that grows with lanes: forward and backward */
     struct engine_progress progress; /* of the step in progress */
 };
@@ -84,7 +85,8 @@ struct engine_watch {
 struct engine_samples {
     const struct dataset *dataset; /* borrowed */
     int32_t *tokens, *targets;     /* (micro_batch, T) */
-    struct error error;            /* one of this node's data cannot be used; code 0: none */
+    float *rows;        /* (2, PLASTICITY_ROWS, C): of the stream before and after a layer's MLP */
+    struct error error; /* one of this node's data cannot be used; code 0: none */
 };
 
 struct engine_losses {

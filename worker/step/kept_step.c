@@ -16,7 +16,7 @@ struct kept_step {
     struct state *state; /* borrowed */
     uint64_t step;
     unsigned lanes, micro_batches;
-    bool measured;               /* of plasticity no part is kept: lane 0 is validated again */
+    bool has_similarities;       /* they are not kept: lane 0 is validated again */
     struct gradients *gradients; /* NULL: handed over */
     struct kept_losses *losses;  /* per lane */
 };
@@ -68,7 +68,7 @@ struct kept_step *kept_step_new(struct engine *engine)
                                .step = hold->step,
                                .lanes = lanes,
                                .micro_batches = engine->share.division->micro_batches,
-                               .measured = hold->measured,
+                               .has_similarities = hold->has_similarities,
                                .gradients = engine->gradients,
                                .losses = losses};
     engine->gradients = NULL;
@@ -136,7 +136,7 @@ int kept_step_facts(const struct kept_step *kept, const struct plan_layout *layo
         return -ENOMEM;
     for (unsigned lane = 0; lane < kept->lanes; lane++) {
         facts[lane].micro_batches = last ? kept->losses[lane].count : kept->micro_batches;
-        facts[lane].validated = last && !(lane == 0 && kept->measured) &&
+        facts[lane].validated = last && !(lane == 0 && kept->has_similarities) &&
                                 step_record_is_known(kept->losses[lane].validation);
     }
     for (unsigned unit = MAX(layout->stage_first_unit[stage], state_frozen_units(kept->state));

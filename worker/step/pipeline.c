@@ -241,39 +241,37 @@ static unsigned validation_batches(const struct engine *engine)
     return job_dataset_validation_batches(&spec->evaluate, &spec->train, engine->samples.dataset);
 }
 
-/* Return the unit whose outputs show how much the lowest trained layer still changes. */
+/* The MLP of the lowest trained layer. */
 static unsigned measured_unit(const struct engine *engine)
 {
-    return 2 * engine->state->freeze.frozen_layers + 2; /* the layer's MLP */
+    return 2 * engine->state->freeze.frozen_layers + 2;
 }
 
 static bool measures(const struct engine *engine, const struct pass *pass)
 {
-    unsigned index = measured_unit(engine) - engine->part.first_unit;
+    unsigned unit = measured_unit(engine), first = engine->part.first_unit;
 
-    return engine->state->hold.measured && pass->batch.lane == 0 &&
-           pass->batch.index_in_lane == 0 && index < engine->part.unit_count;
+    return engine->state->hold.has_similarities && pass->batch.lane == 0 &&
+           pass->batch.index_in_lane == 0 && unit >= first &&
+           unit < first + engine->part.unit_count;
 }
 
-/* After the forward of the first micro-batch of validation data. */
-static int measure_plasticity(struct engine *engine, const struct pass *pass)
+/* Compare rows after the forward of the first micro-batch of validation data. */
+static int measure_similarities(struct engine *engine, const struct pass *pass)
 {
     size_t width = engine->state->spec->model.width;
-    float *rows = calloc(PLASTICITY_ROWS, width * sizeof(float));
-
-    if (!rows)
-        return -ENOMEM;
+    float *before = engine->samples.rows, *after = before + PLASTICITY_ROWS * width;
     int status = first_stage(&engine->part)
                      ? 0
                      : tensor_channel_complete(&engine->channels.inputs[pass->slot]);
-    if (!status) {
-        carrier_guard(engine->routes->guard);
-        stage_rows(engine->stage, pass->slot, measured_unit(engine), PLASTICITY_ROWS, rows);
-        status = carrier_unguard(engine->routes->guard);
-    }
+
+    if (status)
+        return status;
+    carrier_guard(engine->routes->guard);
+    stage_rows(engine->stage, pass->slot, measured_unit(engine), PLASTICITY_ROWS, before, after);
+    status = carrier_unguard(engine->routes->guard);
     if (!status)
-        plasticity_similarities(rows, width, engine->state->hold.similarities);
-    free(rows);
+        plasticity_similarities(before, after, width, engine->state->hold.similarities);
     return status;
 }
 
@@ -303,7 +301,7 @@ static int evaluate_lane(struct engine *engine, unsigned lane)
         if (!status)
             status = forward(engine, &pass);
         if (!status && measures(engine, &pass))
-            status = measure_plasticity(engine, &pass);
+            status = measure_similarities(engine, &pass);
         if (!status && last_stage(engine))
             status = read_loss(engine, &pass, &loss);
         if (status)
@@ -571,12 +569,14 @@ static int run_next(struct engine *engine, uint64_t *watched_ns)
 int pipeline_run(struct engine *engine)
 {
     struct engine_progress *progress = &engine->timing.progress;
+    uint64_t entered_ns = clock_monotonic_ns();
     int status = engine->state->hold.evaluated ? evaluate(engine) : 0;
     uint64_t began_ns = clock_monotonic_ns(), waited_before_ns = waited_ns(engine);
     uint64_t watched_ns = 0;
 
     if (status)
         return status;
+    engine->timing.evaluation_ns = began_ns - entered_ns;
     *progress = (struct engine_progress){.count = schedule_operation_count(&engine->position)};
     frozen_prefix_begin(engine);
     if (!engine->part.micro_batch_count)

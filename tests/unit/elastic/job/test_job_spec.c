@@ -369,6 +369,23 @@ static void test_unknown_keys_are_answered_with_the_meant_one(void **state)
                    "checkpoint, evaluate");
 }
 
+static void test_rules_of_freezing(void **state)
+{
+    (void)state;
+    assert_refused("elastic.freeze.keep_active", "7",
+                   "demo.yaml: elastic.freeze.keep_active: 7 is more than the 6 of model.layers");
+    assert_refused("elastic.freeze.policy", "'plasticity'",
+                   "demo.yaml: elastic.freeze.policy: plasticity is measured in evaluations, which "
+                   "evaluate.every 0 never makes");
+    assert_refused("elastic.freeze", "{'policy':'budget','budget':0.3}",
+                   "demo.yaml: elastic.freeze.budget: 0.3 is less than the 0.459 that a step costs "
+                   "with all layers frozen but the 1 of elastic.freeze.keep_active");
+    assert_refused(
+        "elastic.freeze.from_start", "6",
+        "demo.yaml: elastic.freeze.from_start: 6 and the 1 of elastic.freeze.keep_active "
+        "are more than the 6 of model.layers");
+}
+
 static void test_rules_between_keys(void **state)
 {
     (void)state;
@@ -426,18 +443,6 @@ static void test_rules_between_keys(void **state)
     assert_refused("elastic.evict_stragglers.factor", "1.1",
                    "demo.yaml: elastic.evict_stragglers.factor: 1.1 times is within the noise of "
                    "measuring; needs 0 (never), or at least 1.2");
-    assert_refused("elastic.freeze.keep_active", "7",
-                   "demo.yaml: elastic.freeze.keep_active: 7 is more than the 6 of model.layers");
-    assert_refused("elastic.freeze.policy", "'plasticity'",
-                   "demo.yaml: elastic.freeze.policy: plasticity is measured in evaluations, which "
-                   "evaluate.every 0 never makes");
-    assert_refused("elastic.freeze", "{'policy':'budget','budget':0.3}",
-                   "demo.yaml: elastic.freeze.budget: 0.3 is less than the 0.459 that a step costs "
-                   "with all layers frozen but the 1 of elastic.freeze.keep_active");
-    assert_refused(
-        "elastic.freeze.from_start", "6",
-        "demo.yaml: elastic.freeze.from_start: 6 and the 1 of elastic.freeze.keep_active "
-        "are more than the 6 of model.layers");
     assert_refused("train",
                    "{'steps':1,'lanes':1024,'micro_batch':65536,'micro_batches_per_lane':65536}",
                    "demo.yaml: train.micro_batch: lanes x micro_batch x micro_batches_per_lane x "
@@ -590,6 +595,7 @@ int main(void)
         cmocka_unit_test(test_buckets),
         cmocka_unit_test(test_messages_say_where_what_and_what_is_allowed),
         cmocka_unit_test(test_unknown_keys_are_answered_with_the_meant_one),
+        cmocka_unit_test(test_rules_of_freezing),
         cmocka_unit_test(test_rules_between_keys),
         cmocka_unit_test(test_rules_beside_other_mistakes),
         cmocka_unit_test(test_masks),

@@ -111,7 +111,8 @@ static void test_state_of_one_that_steps_aside_counts(void **state)
 
 /*
  * Generation 6 reads the checkpoint of step 4. a and c have read it and wait for b, which is dead:
- * by now the checkpoint may be lost. After a dispute what they have may be from before it.
+ * while the checkpoint is there, all nodes begin from it again. After a dispute the state that they
+ * have may be from before it.
  */
 static void test_state_that_was_read_for_a_plan_counts(void **state)
 {
@@ -124,10 +125,14 @@ static void test_state_that_was_read_for_a_plan_counts(void **state)
     three_decide();
     three_view.now_ns += TIMEOUT_NS;
     three_decide();
+    expect_checkpoint();
+    three_view.checkpoint.step = 2;
+    three_decide();
     three_expect_published(4, 0);
     three_plan->start.disputed = true;
     three_decide();
-    expect_checkpoint();
+    assert_int_equal(three_decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
+    assert_int_equal(three_decision.plan->start.resume_step, 2);
 }
 
 int main(void)

@@ -166,16 +166,17 @@ static void test_budget_freezes_as_few_as_suffice(void **state)
     RUN(&spec, any, 1, 2, 2);
 }
 
-/* Commit one step whose measurement moves every similarity by @move from @from. */
-static void commit_similarities(struct freeze_state *freeze, const struct job_spec *spec,
-                                uint64_t step, double similarity)
+/* Commit one step, the similarities of which are all @similarity if it measures. */
+static void commit_similarity(struct freeze_state *freeze, const struct job_spec *spec,
+                              uint64_t step, double similarity, double validation)
 {
     static struct step_record record;
     step_record_init(&record, step, job_model_unit_count(&spec->model), 1);
     memset(record.unit_squares, 0, sizeof(record.unit_squares));
-    record.lane_losses[0] = record.lane_validation_losses[0] = 2;
+    record.lane_losses[0] = 2;
+    record.lane_validation_losses[0] = validation;
     record.evaluated = true;
-    record.measured = freeze_measures(freeze, &spec->elastic.freeze, &spec->model, step);
+    record.has_similarities = freeze_measures(freeze, &spec->elastic.freeze, &spec->model, step);
     for (unsigned i = 0; i < STEP_RECORD_PAIRS; i++)
         record.similarities[i] = similarity;
     freeze_step(freeze, &spec->elastic.freeze, &spec->model, &record);
@@ -183,28 +184,67 @@ static void commit_similarities(struct freeze_state *freeze, const struct job_sp
 
 static struct job_spec plasticity_spec(void)
 {
-    struct job_spec spec = new_spec(JOB_FREEZE_PLASTICITY, 3, 1, 2, 1);
+    struct job_spec spec = new_spec(JOB_FREEZE_PLASTICITY, 4, 1, 2, 1);
     spec.elastic.freeze.tolerance = 0.25;
     spec.elastic.freeze.patience = 2;
+    spec.elastic.freeze.from_start = 1;
     return spec;
 }
 
-/* Every second step measures; the layer moves by 0.4, then by 0.1 twice, which is a sixteenth. */
+/* Every second step measures: the similarities, their change, its square, and whether it is calm.
+ */
 static void test_plasticity_freezes_the_calm_one_by_one(void **state)
 {
     (void)state;
-    static const double moves[] = {0, 0.4, 0.5, 0.6, /* layer 1: */ 0.1, 0.2, 0.3, 0.3};
+    static const double similarities[] = {
+        0,   0.4, 0.5, 0.6, 0.7,    /* layer 1: changes of 0.4, then 0.1, calm twice */
+        0,                          /* layer 2 begins anew */
+        0.1, 0.2, 0.5, 0.8, 1.1, 9, /* 0.1, calm, 0.3, calm twice */
+    };
+    static const unsigned frozen[] = {1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 3, 3};
     struct job_spec spec = plasticity_spec();
     struct freeze_state freeze;
     freeze_init(&freeze, &spec.elastic.freeze);
-    for (unsigned i = 0; i < ARRAY_COUNT(moves); i++) {
-        commit_similarities(&freeze, &spec, 2 * i + 1, -1); /* measures nothing */
-        assert_int_equal(freeze.frozen_layers, i < 4 ? 0 : i < 7 ? 1 : 2);
-        commit_similarities(&freeze, &spec, 2 * i + 2, moves[i]);
-        assert_int_equal(freeze.frozen_layers, i < 3 ? 0 : i < 6 ? 1 : 2);
+    for (unsigned i = 0; i < ARRAY_COUNT(similarities); i++) {
+        unsigned before = freeze.frozen_layers;
+        commit_similarity(&freeze, &spec, 2 * i + 1, -1, 2); /* measures nothing */
+        assert_int_equal(freeze.frozen_layers, before);
+        commit_similarity(&freeze, &spec, 2 * i + 2, similarities[i], 2);
+        assert_int_equal(freeze.frozen_layers, frozen[i]);
     }
     assert_false(
-        freeze_measures(&freeze, &spec.elastic.freeze, &spec.model, 20)); /* none is left */
+        freeze_measures(&freeze, &spec.elastic.freeze, &spec.model, 40)); /* none is left */
+}
+
+/* While the guard holds a layer is measured on, and freezes when the guard lets it. */
+static void test_a_guard_holds_back_the_calm(void **state)
+{
+    (void)state;
+    struct job_spec spec = plasticity_spec();
+    struct freeze_state freeze;
+    spec.elastic.freeze.guard = 0.1;
+    freeze_init(&freeze, &spec.elastic.freeze);
+    for (unsigned i = 0; i < 9; i++) {
+        commit_similarity(&freeze, &spec, 2 * i + 2, 0.1 * i, i < 2 || i > 7 ? 2 : 3);
+        assert_int_equal(freeze.frozen_layers, i < 8 ? 1 : 2);
+        assert_int_equal(freeze.plasticity.calm, i < 2 || i > 7 ? 0 : i - 1);
+    }
+}
+
+/* Layers that thaw are measured anew. */
+static void test_a_thaw_forgets_plasticity(void **state)
+{
+    (void)state;
+    struct job_spec spec = plasticity_spec();
+    struct freeze_state freeze;
+    spec.elastic.freeze.thaw = 0.1;
+    freeze_init(&freeze, &spec.elastic.freeze);
+    for (unsigned i = 0; i < 3; i++)
+        commit_similarity(&freeze, &spec, 2 * i + 2, 0.1 * i, 2);
+    assert_int_equal(freeze.plasticity.calm, 1);
+    commit_similarity(&freeze, &spec, 8, 0.3, 3);
+    assert_false(freeze.plasticity.has_before);
+    assert_int_equal(freeze.frozen_layers, 1);
 }
 
 static void test_plasticity_continues_the_same(void **state)
@@ -214,16 +254,19 @@ static void test_plasticity_continues_the_same(void **state)
     struct freeze_state whole, resumed;
     struct error error = {0};
     freeze_init(&whole, &spec.elastic.freeze);
-    for (uint64_t step = 1; step <= 16; step++) {
-        commit_similarities(&whole, &spec, step, 1.0 / (double)step);
-        AUTO_JSON json_t *tree = freeze_encode(&whole, 3);
-        assert_int_equal(freeze_decode(tree, 3, &resumed, &error), 0);
-        assert_int_equal(resumed.frozen_layers, whole.frozen_layers);
-        assert_int_equal(resumed.plasticity.calm, whole.plasticity.calm);
-        assert_true(resumed.plasticity.last == whole.plasticity.last);
-        whole = resumed;
+    resumed = whole;
+    for (uint64_t step = 1; step <= 30; step++) {
+        commit_similarity(&whole, &spec, step, 0.01 * (double)step, 2);
+        commit_similarity(&resumed, &spec, step, 0.01 * (double)step, 2);
+        assert_int_equal(whole.plasticity.has_before, resumed.plasticity.has_before);
+        assert_int_equal(whole.plasticity.calm, resumed.plasticity.calm);
+        if (whole.plasticity.has_before)
+            assert_true(whole.plasticity.value == resumed.plasticity.value);
+        assert_int_equal(whole.frozen_layers, resumed.frozen_layers);
+        AUTO_JSON json_t *tree = freeze_encode(&whole, 4);
+        assert_int_equal(freeze_decode(tree, 4, &resumed, &error), 0);
     }
-    assert_int_equal(whole.frozen_layers, 2);
+    assert_int_equal(whole.frozen_layers, 3);
 }
 
 static void test_ties_go_to_the_lowest(void **state)
@@ -517,6 +560,8 @@ int main(void)
         cmocka_unit_test(test_gradient_stops_at_the_calmest_layer),
         cmocka_unit_test(test_budget_freezes_as_few_as_suffice),
         cmocka_unit_test(test_plasticity_freezes_the_calm_one_by_one),
+        cmocka_unit_test(test_a_guard_holds_back_the_calm),
+        cmocka_unit_test(test_a_thaw_forgets_plasticity),
         cmocka_unit_test(test_plasticity_continues_the_same),
         cmocka_unit_test(test_ties_go_to_the_lowest),
         cmocka_unit_test(test_frozen_from_the_start),

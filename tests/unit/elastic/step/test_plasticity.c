@@ -15,7 +15,6 @@
 
 #define WIDTH     3
 #define TOLERANCE 0.25
-#define PATIENCE  2
 
 static bool is_close(double a, double b)
 {
@@ -24,87 +23,92 @@ static bool is_close(double a, double b)
 
 static void test_similarities_are_cosines(void **state)
 {
+    float inputs[PLASTICITY_ROWS][WIDTH] = {{0}};
     float rows[PLASTICITY_ROWS][WIDTH] = {{3, 0, 0}, {5, 0, 0}, {0, 2, 0}, {-1, 1, 0}};
     double similarities[STEP_RECORD_PAIRS];
 
     (void)state;
-    plasticity_similarities(&rows[0][0], WIDTH, similarities);
+    for (unsigned i = 0; i < PLASTICITY_ROWS; i++) /* the stream is not the layer's own */
+        for (unsigned k = 0; k < WIDTH; k++) {
+            inputs[i][k] = (float)(i + 7 * k);
+            rows[i][k] += inputs[i][k];
+        }
+    plasticity_similarities(&inputs[0][0], &rows[0][0], WIDTH, similarities);
     assert_true(similarities[0] == 1);                         /* rows 1 and 0: one direction */
     assert_true(similarities[1] == 0 && similarities[2] == 0); /* row 2: at right angles to both */
-    assert_true(is_close(similarities[3], -sqrt(0.5)));        /* row 3 and row 0 */
-    assert_true(is_close(similarities[5], sqrt(0.5)));         /* row 3 and row 2 */
+    assert_true(is_close(similarities[3], -sqrt(0.5)));        /* rows 3 and 0 */
+    assert_true(is_close(similarities[5], sqrt(0.5)));         /* rows 3 and 2 */
     for (unsigned pair = 6; pair < STEP_RECORD_PAIRS; pair++)
         assert_true(similarities[pair] == 0); /* rows of zeros have no direction */
 }
 
-static void test_what_is_no_number_is_known(void **state)
+static void test_a_cosine_that_is_no_number_is_known(void **state)
 {
+    float inputs[PLASTICITY_ROWS][WIDTH] = {{0}};
     float rows[PLASTICITY_ROWS][WIDTH] = {{1, 0, 0}, {NAN, 0, 0}};
     double similarities[STEP_RECORD_PAIRS];
 
     (void)state;
-    plasticity_similarities(&rows[0][0], WIDTH, similarities);
+    plasticity_similarities(&inputs[0][0], &rows[0][0], WIDTH, similarities);
     assert_true(isnan(similarities[0]) && step_record_is_known(similarities[0]));
 }
 
-/* A measurement whose similarities all have moved by the root of @squared_difference. */
-static bool measure(struct plasticity *plasticity, double squared_difference)
+/* Take a measurement in which all similarities have moved by the root of @plasticity. */
+static unsigned calm_after(struct plasticity *state, double plasticity)
 {
     double similarities[STEP_RECORD_PAIRS];
 
     for (unsigned i = 0; i < STEP_RECORD_PAIRS; i++)
-        similarities[i] = plasticity->before[i] + sqrt(squared_difference);
-    return plasticity_measured(plasticity, similarities, TOLERANCE, PATIENCE);
+        similarities[i] = state->before[i] + sqrt(plasticity);
+    plasticity_take(state, similarities, TOLERANCE);
+    return state->calm;
 }
 
-static void test_a_layer_that_has_calmed_down_is_to_freeze(void **state)
+static void test_a_layer_is_calm_while_its_plasticity_is_stationary(void **state)
 {
     struct plasticity plasticity;
 
     (void)state;
     plasticity_init(&plasticity);
-    assert_false(measure(&plasticity, 4)); /* the first one compares nothing */
-    assert_true(plasticity.last < 0);
-    assert_false(measure(&plasticity, 1));
-    assert_true(is_close(plasticity.last, 1));
-    assert_false(measure(&plasticity, 0.5));
-    assert_false(measure(&plasticity, 0.2)); /* within a quarter of 1: once */
-    assert_false(measure(&plasticity, 0.3)); /* and not in a row */
-    assert_false(measure(&plasticity, 0.2));
-    assert_true(measure(&plasticity, 0.01));
+    assert_int_equal(calm_after(&plasticity, 4), 0); /* compares nothing */
+    assert_true(plasticity.value < 0);
+    assert_int_equal(calm_after(&plasticity, 1), 0);
+    assert_true(is_close(plasticity.value, 1));
+    assert_int_equal(calm_after(&plasticity, 0.5), 0); /* falls */
+    assert_int_equal(calm_after(&plasticity, 0.4), 1);
+    assert_int_equal(calm_after(&plasticity, 0.5), 2);
+    assert_int_equal(calm_after(&plasticity, 0.7), 0); /* rises: as in a warm-up */
+    assert_int_equal(calm_after(&plasticity, 0.6), 1);
 }
 
-/* The next layer is compared with the largest plasticity of all, and at first with nothing. */
-static void test_the_next_layer_begins_anew(void **state)
+/* Steps that are skipped change nothing, and say nothing of the layer. */
+static void test_without_a_change_nothing_is_measured(void **state)
 {
     struct plasticity plasticity;
 
     (void)state;
     plasticity_init(&plasticity);
-    (void)measure(&plasticity, 1);
-    (void)measure(&plasticity, 1);
-    (void)measure(&plasticity, 0.01);
-    assert_true(measure(&plasticity, 0.01));
-    plasticity_next_layer(&plasticity);
-    assert_false(measure(&plasticity, 0.2));
-    assert_false(measure(&plasticity, 0.2));
-    assert_true(measure(&plasticity, 0.2));
+    (void)calm_after(&plasticity, 1);
+    assert_int_equal(calm_after(&plasticity, 0), 0);
+    assert_true(plasticity.value < 0);
+    (void)calm_after(&plasticity, 0.25);
+    assert_int_equal(calm_after(&plasticity, 0.25), 1);
+    assert_int_equal(calm_after(&plasticity, 0), 1);
+    assert_int_equal(calm_after(&plasticity, 0.25), 2);
 }
 
-static void test_what_is_no_number_begins_anew(void **state)
+static void test_a_measurement_that_is_no_number_begins_anew(void **state)
 {
     struct plasticity plasticity;
 
     (void)state;
     plasticity_init(&plasticity);
-    (void)measure(&plasticity, 1);
-    (void)measure(&plasticity, 1);
-    (void)measure(&plasticity, 0.1);
-    assert_int_equal(plasticity.calm, 1);
-    assert_false(measure(&plasticity, (double)NAN));
+    (void)calm_after(&plasticity, 1);
+    (void)calm_after(&plasticity, 1);
+    assert_int_equal(calm_after(&plasticity, 1), 1);
+    assert_int_equal(calm_after(&plasticity, (double)NAN), 0);
     assert_false(plasticity.has_before);
-    assert_int_equal(plasticity.calm, 0);
-    assert_true(plasticity.most < 1.1);
+    assert_true(plasticity.value < 0);
 }
 
 static void test_round_trip_continues_the_same(void **state)
@@ -116,12 +120,11 @@ static void test_round_trip_continues_the_same(void **state)
     for (unsigned measurements = 0; measurements < 4; measurements++) {
         plasticity_init(&plasticity);
         for (unsigned i = 0; i < measurements; i++)
-            (void)measure(&plasticity, 0.7 / (i + 1));
+            (void)calm_after(&plasticity, 0.7 / (i + 1));
         AUTO_JSON json_t *tree = plasticity_encode(&plasticity);
         assert_non_null(tree);
         assert_int_equal(plasticity_decode(tree, &back, &error), 0);
-        assert_memory_equal(&back.last, &plasticity.last, sizeof(back.last));
-        assert_memory_equal(&back.most, &plasticity.most, sizeof(back.most));
+        assert_memory_equal(&back.value, &plasticity.value, sizeof(back.value));
         assert_int_equal(back.calm, plasticity.calm);
         assert_int_equal(back.has_before, plasticity.has_before);
         if (back.has_before)
@@ -133,11 +136,10 @@ static void test_decode_refuses(void **state)
 {
     static const char *const broken[] = {
         "{}",
-        "{\"before\":[\"0000000000000000\"],\"last\":\"0000000000000000\","
-        "\"most\":\"0000000000000000\",\"calm\":0}",
-        "{\"before\":[],\"last\":1,\"most\":\"0000000000000000\",\"calm\":0}",
-        "{\"before\":[],\"last\":\"0000000000000000\",\"most\":\"x\",\"calm\":0}",
-        "{\"before\":[],\"last\":\"0000000000000000\",\"most\":\"0000000000000000\",\"calm\":-1}",
+        "{\"before\":[\"0000000000000000\"],\"value\":\"0000000000000000\",\"calm\":0}",
+        "{\"before\":[],\"value\":1,\"calm\":0}",
+        "{\"before\":[],\"value\":\"7ff0000000000000\",\"calm\":0}",
+        "{\"before\":[],\"value\":\"0000000000000000\",\"calm\":-1}",
     };
 
     (void)state;
@@ -155,10 +157,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_similarities_are_cosines),
-        cmocka_unit_test(test_what_is_no_number_is_known),
-        cmocka_unit_test(test_a_layer_that_has_calmed_down_is_to_freeze),
-        cmocka_unit_test(test_the_next_layer_begins_anew),
-        cmocka_unit_test(test_what_is_no_number_begins_anew),
+        cmocka_unit_test(test_a_cosine_that_is_no_number_is_known),
+        cmocka_unit_test(test_a_layer_is_calm_while_its_plasticity_is_stationary),
+        cmocka_unit_test(test_without_a_change_nothing_is_measured),
+        cmocka_unit_test(test_a_measurement_that_is_no_number_begins_anew),
         cmocka_unit_test(test_round_trip_continues_the_same),
         cmocka_unit_test(test_decode_refuses),
     };

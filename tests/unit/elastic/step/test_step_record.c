@@ -33,7 +33,7 @@ static void fill_strange(struct step_record *record)
     record->lane_losses[0] = -INFINITY;
     record->lane_losses[2] = 1.7976931348623157e308;
     record->lane_validation_losses[3] = 2.5;
-    record->measured = true;
+    record->has_similarities = true;
     record->similarities[0] = -0.0;
     record->similarities[STEP_RECORD_PAIRS - 1] = 0.75;
 }
@@ -44,8 +44,8 @@ static void assert_same(const struct step_record *a, const struct step_record *b
     assert_int_equal(a->unit_count, b->unit_count);
     assert_int_equal(a->lane_count, b->lane_count);
     assert_int_equal(a->evaluated, b->evaluated);
-    assert_int_equal(a->measured, b->measured);
-    for (unsigned i = 0; a->measured && i < STEP_RECORD_PAIRS; i++)
+    assert_int_equal(a->has_similarities, b->has_similarities);
+    for (unsigned i = 0; a->has_similarities && i < STEP_RECORD_PAIRS; i++)
         assert_int_equal(bits(a->similarities[i]), bits(b->similarities[i]));
     for (unsigned i = 0; i < a->unit_count; i++)
         assert_int_equal(bits(a->unit_squares[i]), bits(b->unit_squares[i]));
@@ -174,12 +174,12 @@ static void test_merge_takes_the_measurement_from_either(void **state)
     step_record_init(&loss, 1, 1, 1);
     step_record_init(&similarities, 1, 1, 1);
     loss.unit_squares[0] = loss.lane_losses[0] = loss.lane_validation_losses[0] = 1;
-    loss.evaluated = similarities.evaluated = similarities.measured = true;
+    loss.evaluated = similarities.evaluated = similarities.has_similarities = true;
     loss.similarities[3] = 77; /* not a value while not measured */
     for (unsigned i = 1; i < STEP_RECORD_PAIRS; i++)
         similarities.similarities[i] = i;
     assert_int_equal(step_record_merge(&loss, &similarities), 0);
-    assert_true(loss.measured && !step_record_complete(&loss));
+    assert_true(loss.has_similarities && !step_record_complete(&loss));
     similarities.similarities[0] = 0.5;
     assert_int_equal(step_record_merge(&loss, &similarities), 0);
     assert_true(step_record_complete(&loss));
