@@ -100,11 +100,18 @@ static void tell_status(struct job *job, unsigned slot, const struct worker_repo
     events_append(job->folders.dir, &facts, stuck ? "stuck" : "refused", text);
 }
 
-/* Only the node of rank 0 reports the progress of the whole job. */
-static bool has_rank_zero(const struct job *job, unsigned slot)
+/* Only the node of rank 0 reports the progress of the whole job; that of the last step before a
+ * planned switch is told when the next plan is in force, where another worker may have rank 0. */
+static bool speaks_for_job(const struct job *job, unsigned slot)
 {
-    return job->plans.plan && job->plans.plan->layout.worker_count > 0 &&
-           plan_layout_find(&job->plans.plan->layout, job->daemon->config->node, slot) == 0;
+    const struct plan *plan = job->plans.plan;
+    const struct worker_report *status = &job->workers.statuses[slot];
+    uint64_t generation = job->workers.progress[slot].generation;
+
+    if (plan && status->root && status->generation == generation && generation == plan->follows)
+        return true;
+    return plan && plan->layout.worker_count > 0 &&
+           plan_layout_find(&plan->layout, job->daemon->config->node, slot) == 0;
 }
 
 static void on_status(struct job *job, unsigned slot, const struct worker_report *status)
@@ -137,7 +144,7 @@ static void on_progress(struct job *job, unsigned slot, const struct control_pro
      * before its first word. */
     if (isnan(progress->validation_loss) && before.generation)
         job->workers.progress[slot].validation_loss = before.validation_loss;
-    if (has_rank_zero(job, slot) &&
+    if (speaks_for_job(job, slot) &&
         (clock_monotonic_ns() - job->workers.progress_written_ns >= PROGRESS_NS ||
          progress->frozen_layers != before.frozen_layers || /* another layout may be better now */
          progress->step == job->spec.train.steps))
@@ -154,7 +161,7 @@ static void on_alarm(struct job *job, unsigned slot, const char *text)
     if (!slot_alarms_set(&job->workers.alarms, slot, text, event))
         return;
     events_append(job->folders.dir, &facts, "alarm", event);
-    if (has_rank_zero(job, slot) && job->workers.progress[slot].step) /* maybe the last step */
+    if (speaks_for_job(job, slot) && job->workers.progress[slot].step) /* maybe the last step */
         job_progress_write(job, slot);
 }
 
