@@ -14,11 +14,11 @@ alpha = 1/3. The rows are those of its ablation, each a run of the same job with
   pipe+dp    the pipeline may shrink, and what that frees becomes replicas; nothing is kept
   all        all of it
 
-And only where --rows names them, all of it with another policy, which decides four times an epoch:
+And only where --rows names them, all of it with another policy:
 
-  gradient   PipeTransformer's rule, alpha = 1/3
-  plasticity layers that have calmed down
-  budget     until a step needs half of its arithmetic
+  gradient   PipeTransformer's rule, alpha = 1/3, after each epoch
+  plasticity a layer that has calmed down, by four measurements in an epoch
+  budget     until a step needs half of its arithmetic, alpha = 1/3, after each epoch
 
 Printed: seconds from the first commit to the last, and how many times faster than `static`; pauses; samples whose frozen
 output was loaded; the step of each layout as it was, and as the planner predicted it: times that factor by which its
@@ -70,9 +70,9 @@ ROWS = {
     "all": (FREEZE, [], 1024),
 }
 POLICIES = {  # the same with other policies
-    "gradient": ("{{policy: gradient, alpha: 0.3333333, every: {quarter}, cache_mb: {cache}}}", [], 1024),
+    "gradient": ("{{policy: gradient, alpha: 0.3333333, every: {epoch}, cache_mb: {cache}}}", [], 1024),
     "plasticity": ("{{policy: plasticity, every: {quarter}, cache_mb: {cache}}}", [], 1024),
-    "budget": ("{{policy: budget, alpha: 0.3333333, budget: 0.5, every: {quarter}, cache_mb: {cache}}}", [], 1024),
+    "budget": ("{{policy: budget, alpha: 0.3333333, budget: 0.5, every: {epoch}, cache_mb: {cache}}}", [], 1024),
 }
 
 

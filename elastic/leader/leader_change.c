@@ -170,12 +170,14 @@ static void explain(struct leader_context *context, const struct demand *demand,
     if (step_seconds > 0)
         snprintf(step, sizeof(step), ", before %.1f ms (predicted %.1f ms)", step_seconds * 1e3,
                  plan_layout_expected_seconds(&view->plan->layout) * 1e3);
-    snprintf(
+    int length = snprintf(
         plan->change.text, sizeof(plan->change.text),
         "%s: %s -> %u x %u, predicted step %.1f ms%s%s", why,
         plan_layout_words(view->plan->layout.stage_count, view->plan->layout.replica_count, layout),
         plan->layout.stage_count, plan->layout.replica_count,
         plan_layout_expected_seconds(&plan->layout) * 1e3, step, pause);
+    if (length >= (int)sizeof(plan->change.text))
+        memcpy(plan->change.text + sizeof(plan->change.text) - sizeof("..."), "...", sizeof("..."));
 }
 
 /* List the units of a running worker: its stage and the stages that it shadows. */
