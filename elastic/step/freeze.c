@@ -83,7 +83,8 @@ static unsigned decide_budget(const struct freeze_state *state, const struct job
 static unsigned decide_plasticity(const struct freeze_state *state,
                                   const struct job_freezing *freezing)
 {
-    return state->frozen_layers + (state->plasticity.calm >= freezing->patience);
+    return state->frozen_layers +
+           plasticity_is_calm(&state->plasticity, freezing->patience, freezing->tolerance);
 }
 
 static unsigned decide_by_policy(const struct freeze_state *state,
@@ -118,7 +119,7 @@ static void decide(struct freeze_state *state, const struct job_freezing *freezi
     unsigned frozen = MIN(decide_by_policy(state, freezing, model), most_frozen(freezing, model));
     state->frozen_layers = MAX(frozen_before, frozen);
     if (state->frozen_layers != frozen_before)
-        plasticity_next_layer(&state->plasticity);
+        plasticity_init(&state->plasticity);
     memset(state->layer_squares, 0, sizeof(state->layer_squares));
 }
 
@@ -190,7 +191,7 @@ void freeze_step(struct freeze_state *state, const struct job_freezing *freezing
     if (step_record_finite(record))
         accumulate(state, record, model->layers);
     if (record->has_similarities)
-        plasticity_take(&state->plasticity, record->similarities, freezing->tolerance);
+        plasticity_take(&state->plasticity, record->similarities);
     if (is_time_to_decide(freezing, record->step) && !is_worse(state, freezing->guard))
         decide(state, freezing, model);
 }

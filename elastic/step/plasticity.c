@@ -9,7 +9,7 @@
 
 void plasticity_init(struct plasticity *plasticity)
 {
-    *plasticity = (struct plasticity){.value = -1};
+    *plasticity = (struct plasticity){0};
 }
 
 /* Of the rows @i and @k that are added to the stream. */
@@ -57,29 +57,47 @@ static bool is_finite(const double *similarities)
 }
 
 /* Similarities that are not finite compare with nothing: measuring begins anew. */
-void plasticity_take(struct plasticity *plasticity, const double *similarities, double tolerance)
+void plasticity_take(struct plasticity *plasticity, const double *similarities)
 {
-    double value = -1, before = plasticity->value;
+    const unsigned room = ARRAY_COUNT(plasticity->values);
 
     if (!is_finite(similarities)) {
         plasticity_init(plasticity);
         return;
     }
-    if (plasticity->has_before)
-        value = mean_squared_difference(similarities, plasticity->before);
-    if (value == 0)
-        return;
-    bool calm = value > 0 && before > 0 && fabs(value - before) <= tolerance * fmax(value, before);
-    plasticity->calm = calm ? plasticity->calm + 1 : 0;
-    plasticity->value = value;
+    if (plasticity->has_before) {
+        double value = mean_squared_difference(similarities, plasticity->before);
+        if (value == 0)
+            return;
+        memmove(plasticity->values + 1, plasticity->values, (room - 1) * sizeof(double));
+        plasticity->values[0] = value;
+        plasticity->count = MIN(plasticity->count + 1, room);
+    }
     plasticity->has_before = true;
     memcpy(plasticity->before, similarities, sizeof(plasticity->before));
 }
 
-void plasticity_next_layer(struct plasticity *plasticity)
+static double sum_of(const double *values, unsigned count)
 {
-    plasticity->has_before = false;
-    plasticity->calm = 0;
+    double sum = 0;
+
+    for (unsigned i = 0; i < count; i++)
+        sum += values[i];
+    return sum;
+}
+
+bool plasticity_is_calm(const struct plasticity *plasticity, unsigned patience, double tolerance)
+{
+    if (plasticity->count < 2 * patience)
+        return false;
+    double last = sum_of(plasticity->values, patience);
+    double before = sum_of(plasticity->values + patience, patience);
+    return fabs(last - before) <= tolerance * fmax(last, before);
+}
+
+double plasticity_value(const struct plasticity *plasticity)
+{
+    return plasticity->count > 0 ? plasticity->values[0] : 0;
 }
 
 static json_t *bits(double value)
@@ -90,51 +108,57 @@ static json_t *bits(double value)
     return json_string(text);
 }
 
+static json_t *encode_all(const double *values, unsigned count)
+{
+    json_t *array = json_array();
+
+    for (unsigned i = 0; array && i < count; i++)
+        if (json_array_append_new(array, bits(values[i]))) {
+            json_decref(array);
+            return NULL;
+        }
+    return array;
+}
+
 json_t *plasticity_encode(const struct plasticity *plasticity)
 {
-    AUTO_JSON json_t *before = json_array();
-
-    for (unsigned i = 0; plasticity->has_before && i < STEP_RECORD_PAIRS; i++)
-        if (json_array_append_new(before, bits(plasticity->before[i])))
-            return NULL;
-    return json_pack("{sO so sI}", "before", before, "value", bits(plasticity->value), "calm",
-                     (json_int_t)plasticity->calm);
+    return json_pack("{so so}", "before",
+                     encode_all(plasticity->before, plasticity->has_before ? STEP_RECORD_PAIRS : 0),
+                     "values", encode_all(plasticity->values, plasticity->count));
 }
 
-static int get_bits(const json_t *value, const char *key, double *ret_value, struct error *error)
+static int decode_all(const json_t *tree, const char *key, unsigned count_max, double *ret_values,
+                      unsigned *ret_count, struct error *error)
 {
-    if (!json_is_string(value) || !bits64_parse(json_string_value(value), ret_value) ||
-        !isfinite(*ret_value))
-        return error_set(error, -EINVAL, "\"%s\" must be the 16 hexadecimal digits of a number",
-                         key);
-    return 0;
-}
+    json_t *array;
+    int status = json_get_array(tree, key, count_max, &array, error);
+    size_t count = status ? 0 : json_array_size(array);
 
-static int get_before(const json_t *tree, struct plasticity *ret_plasticity, struct error *error)
-{
-    json_t *before;
-    int status = json_get_array(tree, "before", STEP_RECORD_PAIRS, &before, error);
-    size_t count = status ? 0 : json_array_size(before);
-
-    if (count > 0 && count != STEP_RECORD_PAIRS)
-        return error_set(error, -EINVAL, "\"before\" has %zu values instead of %u", count,
-                         STEP_RECORD_PAIRS);
-    for (size_t i = 0; !status && i < count; i++)
-        status = get_bits(json_array_get(before, i), "before", &ret_plasticity->before[i], error);
-    ret_plasticity->has_before = count > 0;
+    for (size_t i = 0; i < count; i++) {
+        const json_t *value = json_array_get(array, i);
+        if (!json_is_string(value) || !bits64_parse(json_string_value(value), &ret_values[i]) ||
+            !isfinite(ret_values[i]))
+            return error_set(error, -EINVAL,
+                             "\"%s\"[%zu] must be the 16 hexadecimal digits of a number", key, i);
+    }
+    *ret_count = (unsigned)count;
     return status;
 }
 
 int plasticity_decode(const json_t *tree, struct plasticity *ret_plasticity, struct error *error)
 {
     struct plasticity plasticity;
+    unsigned pairs = 0;
 
     plasticity_init(&plasticity);
-    int status = get_before(tree, &plasticity, error);
+    int status = decode_all(tree, "before", STEP_RECORD_PAIRS, plasticity.before, &pairs, error);
+    if (!status && pairs != 0 && pairs != STEP_RECORD_PAIRS)
+        return error_set(error, -EINVAL, "\"before\" has %u values instead of %u", pairs,
+                         STEP_RECORD_PAIRS);
     if (!status)
-        status = get_bits(json_object_get(tree, "value"), "value", &plasticity.value, error);
-    if (!status)
-        status = json_get_unsigned(tree, "calm", UINT32_MAX, &plasticity.calm, error);
+        status = decode_all(tree, "values", ARRAY_COUNT(plasticity.values), plasticity.values,
+                            &plasticity.count, error);
+    plasticity.has_before = pairs > 0;
     if (!status)
         *ret_plasticity = plasticity;
     return status;

@@ -11,12 +11,12 @@
  * measured: the layers below it are frozen, so the difference is its own (with none below it, also
  * the embedding's). That costs nothing beside an evaluation and a few dot products.
  *
- * The plasticity of a layer falls while the layer converges, and is stationary from then on. So a
- * layer is calm at a measurement whose plasticity differs from the one before by at most
- * `tolerance` of the larger of both, and freezes when it has been calm `patience` times in a row: a
- * layer takes at least patience + 2 measurements. Where nothing has changed, no step has been
- * applied, and the measurement does not count. All of this is a function of committed records, with
- * equal bits on every layout.
+ * The plasticity of a layer falls while the layer converges, and is stationary from then on, but
+ * for noise of a factor of two. So the mean of the last `patience` values is compared with the mean
+ * of as many before: a layer is calm when they differ by at most `tolerance` of the larger, after
+ * at least 2 x patience + 1 measurements, and then it freezes. Where nothing has changed no step
+ * was applied, and the measurement does not count. All of this is a function of committed records,
+ * with equal bits on every layout.
  */
 #pragma once
 
@@ -31,11 +31,13 @@
 static_assert(PLASTICITY_ROWS * (PLASTICITY_ROWS - 1) / 2 == STEP_RECORD_PAIRS,
               "every pair of rows has one similarity");
 
+#define PLASTICITY_PATIENCE_MAX 16u
+
 struct plasticity {
     bool has_before;
     double before[STEP_RECORD_PAIRS]; /* similarities of the layer at the last measurement */
-    double value;                     /* at the last measurement; negative: it compared nothing */
-    unsigned calm;                    /* measurements in a row */
+    unsigned count;                   /* of values, at most those that there is room for */
+    double values[2 * PLASTICITY_PATIENCE_MAX]; /* the newest first */
 };
 
 /** plasticity_init() - set the state before the first measurement of a layer */
@@ -52,10 +54,14 @@ void plasticity_similarities(const float *inputs, const float *rows, size_t widt
                              double *ret_similarities);
 
 /** plasticity_take() - take in a measurement, @similarities */
-void plasticity_take(struct plasticity *plasticity, const double *similarities, double tolerance);
+void plasticity_take(struct plasticity *plasticity, const double *similarities);
 
-/** plasticity_next_layer() - begin anew with the next layer; the value stays, to be shown */
-void plasticity_next_layer(struct plasticity *plasticity);
+/** plasticity_is_calm() - return whether the layer is to freeze
+ * @patience: 1 to PLASTICITY_PATIENCE_MAX */
+bool plasticity_is_calm(const struct plasticity *plasticity, unsigned patience, double tolerance);
+
+/** plasticity_value() - return the newest value; 0: none */
+double plasticity_value(const struct plasticity *plasticity);
 
 /** plasticity_encode() - encode the state with values as bits; new reference, NULL when out of
  * memory */

@@ -132,7 +132,7 @@ static void describe_job(struct sim *sim)
     spec->elastic.freeze.policy = JOB_FREEZE_NONE;
     spec->elastic.freeze.alpha = 0.3;
     spec->elastic.freeze.every = 1;
-    spec->elastic.freeze.tolerance = 0.2;
+    spec->elastic.freeze.tolerance = 0.3;
     spec->elastic.freeze.patience = 3;
     spec->elastic.freeze.budget = 0.5;
     spec->checkpoint.every = CHECKPOINT_EVERY;

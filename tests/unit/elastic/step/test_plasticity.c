@@ -15,6 +15,7 @@
 
 #define WIDTH     3
 #define TOLERANCE 0.25
+#define PATIENCE  2
 
 static bool is_close(double a, double b)
 {
@@ -54,31 +55,34 @@ static void test_a_cosine_that_is_no_number_is_known(void **state)
 }
 
 /* Take a measurement in which all similarities have moved by the root of @plasticity. */
-static unsigned calm_after(struct plasticity *state, double plasticity)
+static bool calm_after(struct plasticity *state, double plasticity)
 {
     double similarities[STEP_RECORD_PAIRS];
 
     for (unsigned i = 0; i < STEP_RECORD_PAIRS; i++)
         similarities[i] = state->before[i] + sqrt(plasticity);
-    plasticity_take(state, similarities, TOLERANCE);
-    return state->calm;
+    plasticity_take(state, similarities);
+    return plasticity_is_calm(state, PATIENCE, TOLERANCE);
 }
 
-static void test_a_layer_is_calm_while_its_plasticity_is_stationary(void **state)
+static void test_a_layer_is_calm_when_its_plasticity_is_stationary(void **state)
 {
     struct plasticity plasticity;
 
     (void)state;
     plasticity_init(&plasticity);
-    assert_int_equal(calm_after(&plasticity, 4), 0); /* compares nothing */
-    assert_true(plasticity.value < 0);
-    assert_int_equal(calm_after(&plasticity, 1), 0);
-    assert_true(is_close(plasticity.value, 1));
-    assert_int_equal(calm_after(&plasticity, 0.5), 0); /* falls */
-    assert_int_equal(calm_after(&plasticity, 0.4), 1);
-    assert_int_equal(calm_after(&plasticity, 0.5), 2);
-    assert_int_equal(calm_after(&plasticity, 0.7), 0); /* rises: as in a warm-up */
-    assert_int_equal(calm_after(&plasticity, 0.6), 1);
+    assert_false(calm_after(&plasticity, 4)); /* compares nothing */
+    assert_true(plasticity_value(&plasticity) == 0);
+    assert_false(calm_after(&plasticity, 1));
+    assert_true(is_close(plasticity_value(&plasticity), 1));
+    assert_false(calm_after(&plasticity, 0.6));
+    assert_false(calm_after(&plasticity, 0.6)); /* too few */
+    assert_false(calm_after(&plasticity, 0.4)); /* 1.6 and 1.0: falls */
+    assert_false(calm_after(&plasticity, 0.4)); /* 1.2 and 0.8 */
+    assert_true(calm_after(&plasticity, 0.6));  /* 1.0 and 1.0 */
+    assert_false(calm_after(&plasticity, 1));   /* 0.8 and 1.6: rises, as in a warm-up */
+    assert_false(calm_after(&plasticity, 1));
+    assert_true(calm_after(&plasticity, 1)); /* 1.6 and 2.0 */
 }
 
 /* Steps that are skipped change nothing, and say nothing of the layer. */
@@ -89,12 +93,13 @@ static void test_without_a_change_nothing_is_measured(void **state)
     (void)state;
     plasticity_init(&plasticity);
     (void)calm_after(&plasticity, 1);
-    assert_int_equal(calm_after(&plasticity, 0), 0);
-    assert_true(plasticity.value < 0);
-    (void)calm_after(&plasticity, 0.25);
-    assert_int_equal(calm_after(&plasticity, 0.25), 1);
-    assert_int_equal(calm_after(&plasticity, 0), 1);
-    assert_int_equal(calm_after(&plasticity, 0.25), 2);
+    for (unsigned i = 0; i < 9; i++)
+        assert_false(calm_after(&plasticity, 0));
+    assert_int_equal(plasticity.count, 0);
+    for (unsigned i = 0; i < 2 * PATIENCE - 1; i++)
+        assert_false(calm_after(&plasticity, 0.25));
+    assert_false(calm_after(&plasticity, 0));
+    assert_true(calm_after(&plasticity, 0.25));
 }
 
 static void test_a_measurement_that_is_no_number_begins_anew(void **state)
@@ -103,12 +108,12 @@ static void test_a_measurement_that_is_no_number_begins_anew(void **state)
 
     (void)state;
     plasticity_init(&plasticity);
-    (void)calm_after(&plasticity, 1);
-    (void)calm_after(&plasticity, 1);
-    assert_int_equal(calm_after(&plasticity, 1), 1);
-    assert_int_equal(calm_after(&plasticity, (double)NAN), 0);
+    for (unsigned i = 0; i < 2 * PATIENCE + 1; i++)
+        (void)calm_after(&plasticity, 1);
+    assert_true(plasticity_is_calm(&plasticity, PATIENCE, TOLERANCE));
+    assert_false(calm_after(&plasticity, (double)NAN));
     assert_false(plasticity.has_before);
-    assert_true(plasticity.value < 0);
+    assert_int_equal(plasticity.count, 0);
 }
 
 static void test_round_trip_continues_the_same(void **state)
@@ -117,15 +122,15 @@ static void test_round_trip_continues_the_same(void **state)
     struct error error = {0};
 
     (void)state;
-    for (unsigned measurements = 0; measurements < 4; measurements++) {
+    for (unsigned measurements = 0; measurements < 50; measurements += 7) {
         plasticity_init(&plasticity);
         for (unsigned i = 0; i < measurements; i++)
             (void)calm_after(&plasticity, 0.7 / (i + 1));
         AUTO_JSON json_t *tree = plasticity_encode(&plasticity);
         assert_non_null(tree);
         assert_int_equal(plasticity_decode(tree, &back, &error), 0);
-        assert_memory_equal(&back.value, &plasticity.value, sizeof(back.value));
-        assert_int_equal(back.calm, plasticity.calm);
+        assert_int_equal(back.count, plasticity.count);
+        assert_memory_equal(back.values, plasticity.values, back.count * sizeof(double));
         assert_int_equal(back.has_before, plasticity.has_before);
         if (back.has_before)
             assert_memory_equal(back.before, plasticity.before, sizeof(back.before));
@@ -136,10 +141,10 @@ static void test_decode_refuses(void **state)
 {
     static const char *const broken[] = {
         "{}",
-        "{\"before\":[\"0000000000000000\"],\"value\":\"0000000000000000\",\"calm\":0}",
-        "{\"before\":[],\"value\":1,\"calm\":0}",
-        "{\"before\":[],\"value\":\"7ff0000000000000\",\"calm\":0}",
-        "{\"before\":[],\"value\":\"0000000000000000\",\"calm\":-1}",
+        "{\"before\":[\"0000000000000000\"],\"values\":[]}",
+        "{\"before\":[],\"values\":[1]}",
+        "{\"before\":[],\"values\":[\"7ff0000000000000\"]}",
+        "{\"before\":[],\"values\":[\"000000000000000\"]}",
     };
 
     (void)state;
@@ -158,7 +163,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_similarities_are_cosines),
         cmocka_unit_test(test_a_cosine_that_is_no_number_is_known),
-        cmocka_unit_test(test_a_layer_is_calm_while_its_plasticity_is_stationary),
+        cmocka_unit_test(test_a_layer_is_calm_when_its_plasticity_is_stationary),
         cmocka_unit_test(test_without_a_change_nothing_is_measured),
         cmocka_unit_test(test_a_measurement_that_is_no_number_begins_anew),
         cmocka_unit_test(test_round_trip_continues_the_same),
