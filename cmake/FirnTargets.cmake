@@ -8,7 +8,7 @@ add_library(firn_options INTERFACE)
 target_compile_features(firn_options INTERFACE c_std_17)
 target_compile_options(firn_options INTERFACE
     $<$<COMPILE_LANGUAGE:C>:${FIRN_WARNINGS} -fno-omit-frame-pointer -ffp-contract=off
-    -fstack-protector-strong>)
+    -fstack-protector-strong -UNDEBUG>) # assertions stay on, whatever the build type
 target_compile_definitions(firn_options INTERFACE _GNU_SOURCE FIRN_VERSION="${PROJECT_VERSION}")
 target_include_directories(firn_options INTERFACE ${CMAKE_SOURCE_DIR})
 

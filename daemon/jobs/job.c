@@ -100,20 +100,6 @@ static void tell_status(struct job *job, unsigned slot, const struct worker_repo
     events_append(job->folders.dir, &facts, stuck ? "stuck" : "refused", text);
 }
 
-/* Only the node of rank 0 reports the progress of the whole job; that of the last step before a
- * planned switch is told when the next plan is in force, where another worker may have rank 0. */
-static bool speaks_for_job(const struct job *job, unsigned slot)
-{
-    const struct plan *plan = job->plans.plan;
-    const struct worker_report *status = &job->workers.statuses[slot];
-    uint64_t generation = job->workers.progress[slot].generation;
-
-    if (plan && status->root && status->generation == generation && generation == plan->follows)
-        return true;
-    return plan && plan->layout.worker_count > 0 &&
-           plan_layout_find(&plan->layout, job->daemon->config->node, slot) == 0;
-}
-
 static void on_status(struct job *job, unsigned slot, const struct worker_report *status)
 {
     struct agent_event event = {.type = AGENT_WORKER_STATUS, .slot = slot, .status = status};
@@ -144,8 +130,9 @@ static void on_progress(struct job *job, unsigned slot, const struct control_pro
      * before its first word. */
     if (isnan(progress->validation_loss) && before.generation)
         job->workers.progress[slot].validation_loss = before.validation_loss;
-    if (speaks_for_job(job, slot) &&
+    if (job_progress_is_of_root(job, slot) &&
         (clock_monotonic_ns() - job->workers.progress_written_ns >= PROGRESS_NS ||
+         progress->generation != job->plans.plan->generation || /* its last step */
          progress->frozen_layers != before.frozen_layers || /* another layout may be better now */
          progress->step == job->spec.train.steps))
         job_progress_write(job, slot);
@@ -161,7 +148,8 @@ static void on_alarm(struct job *job, unsigned slot, const char *text)
     if (!slot_alarms_set(&job->workers.alarms, slot, text, event))
         return;
     events_append(job->folders.dir, &facts, "alarm", event);
-    if (speaks_for_job(job, slot) && job->workers.progress[slot].step) /* maybe the last step */
+    if (job_progress_is_of_root(job, slot) &&
+        job->workers.progress[slot].step) /* maybe the last step */
         job_progress_write(job, slot);
 }
 

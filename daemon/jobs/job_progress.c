@@ -20,6 +20,20 @@ static void take_stragglers(const struct control_progress *progress, struct prog
     }
 }
 
+bool job_progress_is_of_root(const struct job *job, unsigned slot)
+{
+    const struct plan *plan = job->plans.plan;
+    const struct worker_report *status = &job->workers.statuses[slot];
+    uint64_t generation = job->workers.progress[slot].generation;
+
+    if (!plan)
+        return false;
+    if (plan->change.planned && generation == plan->follows)
+        return status->root && status->generation == generation;
+    return plan->layout.worker_count > 0 &&
+           plan_layout_find(&plan->layout, job->daemon->config->node, slot) == 0;
+}
+
 void job_progress_write(struct job *job, unsigned slot)
 {
     const struct control_progress *progress = &job->workers.progress[slot];

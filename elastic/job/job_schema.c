@@ -209,7 +209,7 @@ const struct schema_key job_schema[] = {
      .meaning = "The order of work in a pipeline: with `auto` gradients of weights wait while the pipeline would stand idle, as many as the memory allows (ZB-H1); `1f1b` defers none; the bits are the same"},
     {"elastic.freeze.policy", SCHEMA_CHOICE, AT(elastic.freeze.policy), .choices = freezes,
      .default_json = "\"none\"",
-     .meaning = "When layers stop training, from the input up: `gradient` follows the gradient norms, `schedule` only the count of decisions, `plasticity` how much a layer still changes what it makes of validation samples, `budget` what a step may cost"},
+     .meaning = "When layers stop training, from the input up: `gradient` follows the gradient norms, `schedule` only the count of decisions, `plasticity` how much the output of a layer's MLP on validation samples still changes, `budget` what a step may cost"},
     {"elastic.freeze.alpha", SCHEMA_REAL, AT(elastic.freeze.alpha), 0, 1, .above_min = true,
      .default_json = "0.33", .meaning = "Largest share of the layers still training that one decision may freeze; not with `plasticity`, which freezes one at a time"},
     {"elastic.freeze.every", SCHEMA_COUNT, AT(elastic.freeze.every), 1, STEPS_MAX, .default_json = "100",

@@ -31,8 +31,8 @@ static bool lets_go(const struct plan *plan, int rank, const struct worker_repor
            report->applied_step != plan->start.resume_step;
 }
 
-/* Return whether the worker has read its state for the plan in force, from a checkpoint that is no
- * longer there. After a dispute its state may be from before it. */
+/* Return whether the worker has read its state for the plan in force, from a checkpoint that would
+ * not be taken again. After a dispute its state may be from before it. */
 static bool has_read(const struct leader_view *view, const struct worker_report *report)
 {
     const struct plan *plan = view->plan;

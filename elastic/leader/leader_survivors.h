@@ -9,8 +9,8 @@
  * from is gone too: a worker that begins anew there, or has no rank any more, drops its state as
  * soon as it hears of the plan, and the node that made the report had heard of it. A worker without
  * a rank whose state is at the plan's step steps aside and keeps its state. The state that a worker
- * has read for a plan counts if the checkpoint of that plan is lost since; else all nodes begin
- * from it again.
+ * has read for a plan counts if the checkpoint of that plan has been lost since; else all nodes
+ * begin from it again.
  */
 #pragma once
 

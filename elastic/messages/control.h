@@ -36,7 +36,7 @@ struct control_progress {
     unsigned frozen_layers;
     struct planner_kept kept;                /* outputs of frozen layers, as this worker met them */
     double loss, grad_norm, validation_loss; /* NaN when unknown */
-    double step_seconds, tokens_per_second;  /* of a step without its evaluation */
+    double step_seconds, tokens_per_second;  /* less this rank's part of an evaluation */
     double compute_seconds,
         wait_seconds;      /* own work and waiting for others, per step: for stragglers */
     double pause_seconds;  /* of the last switch of generation */

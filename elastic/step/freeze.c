@@ -119,7 +119,7 @@ static void decide(struct freeze_state *state, const struct job_freezing *freezi
     unsigned frozen = MIN(decide_by_policy(state, freezing, model), most_frozen(freezing, model));
     state->frozen_layers = MAX(frozen_before, frozen);
     if (state->frozen_layers != frozen_before)
-        plasticity_init(&state->plasticity);
+        plasticity_next_layer(&state->plasticity);
     memset(state->layer_squares, 0, sizeof(state->layer_squares));
 }
 

@@ -12,7 +12,7 @@ void plasticity_init(struct plasticity *plasticity)
     *plasticity = (struct plasticity){0};
 }
 
-/* Of the rows @i and @k that are added to the stream. */
+/* Return the product of the rows @i and @k that are added to the stream. */
 static double dot(const float *inputs, const float *rows, size_t width, unsigned i, unsigned k)
 {
     double sum = 0;
@@ -61,6 +61,7 @@ void plasticity_take(struct plasticity *plasticity, const double *similarities)
 {
     const unsigned room = ARRAY_COUNT(plasticity->values);
 
+    plasticity->shown = 0;
     if (!is_finite(similarities)) {
         plasticity_init(plasticity);
         return;
@@ -70,7 +71,7 @@ void plasticity_take(struct plasticity *plasticity, const double *similarities)
         if (value == 0)
             return;
         memmove(plasticity->values + 1, plasticity->values, (room - 1) * sizeof(double));
-        plasticity->values[0] = value;
+        plasticity->values[0] = plasticity->shown = value;
         plasticity->count = MIN(plasticity->count + 1, room);
     }
     plasticity->has_before = true;
@@ -95,9 +96,9 @@ bool plasticity_is_calm(const struct plasticity *plasticity, unsigned patience, 
     return fabs(last - before) <= tolerance * fmax(last, before);
 }
 
-double plasticity_value(const struct plasticity *plasticity)
+void plasticity_next_layer(struct plasticity *plasticity)
 {
-    return plasticity->count > 0 ? plasticity->values[0] : 0;
+    *plasticity = (struct plasticity){.shown = plasticity->shown};
 }
 
 static json_t *bits(double value)
@@ -159,6 +160,11 @@ int plasticity_decode(const json_t *tree, struct plasticity *ret_plasticity, str
         status = decode_all(tree, "values", ARRAY_COUNT(plasticity.values), plasticity.values,
                             &plasticity.count, error);
     plasticity.has_before = pairs > 0;
+    if (!status && plasticity.count > 0 && !plasticity.has_before)
+        return error_set(error, -EINVAL, "\"values\" need what came \"before\"");
+    for (unsigned i = 0; !status && i < plasticity.count; i++)
+        if (plasticity.values[i] <= 0)
+            return error_set(error, -EINVAL, "\"values\"[%u] must be positive", i);
     if (!status)
         *ret_plasticity = plasticity;
     return status;

@@ -14,9 +14,9 @@
  * The plasticity of a layer falls while the layer converges, and is stationary from then on, but
  * for noise of a factor of two. So the mean of the last `patience` values is compared with the mean
  * of as many before: a layer is calm when they differ by at most `tolerance` of the larger, after
- * at least 2 x patience + 1 measurements, and then it freezes. Where nothing has changed no step
- * was applied, and the measurement does not count. All of this is a function of committed records,
- * with equal bits on every layout.
+ * at least 2 x patience + 1 measurements, and then it freezes. A measurement that equals the one
+ * before in every bit does not count: its steps were skipped (train.on_nan), or the learning rate
+ * is 0. All of this is a function of committed records, with equal bits on every layout.
  */
 #pragma once
 
@@ -38,6 +38,7 @@ struct plasticity {
     double before[STEP_RECORD_PAIRS]; /* similarities of the layer at the last measurement */
     unsigned count;                   /* of values, at most those that there is room for */
     double values[2 * PLASTICITY_PATIENCE_MAX]; /* the newest first */
+    double shown; /* by the last measurement, also after a freeze; 0: it gave no value */
 };
 
 /** plasticity_init() - set the state before the first measurement of a layer */
@@ -60,8 +61,8 @@ void plasticity_take(struct plasticity *plasticity, const double *similarities);
  * @patience: 1 to PLASTICITY_PATIENCE_MAX */
 bool plasticity_is_calm(const struct plasticity *plasticity, unsigned patience, double tolerance);
 
-/** plasticity_value() - return the newest value; 0: none */
-double plasticity_value(const struct plasticity *plasticity);
+/** plasticity_next_layer() - begin anew with the next layer */
+void plasticity_next_layer(struct plasticity *plasticity);
 
 /** plasticity_encode() - encode the state with values as bits; new reference, NULL when out of
  * memory */

@@ -484,7 +484,8 @@ static void download_values(struct stage *stage, const void *activations, size_t
     }
 }
 
-/* By the scratch: a row need not lie where the kernels want a tensor to begin. */
+/* Copy the row to the scratch first: kernels want tensors to begin at addresses that a row may not
+ * have. */
 static void download_row(struct stage *stage, const void *stream, size_t row, float *ret_row)
 {
     size_t width = stage->spec.width, size_bytes = width * stage->kernel->activation_size;

@@ -155,7 +155,7 @@ class Exact(JobTest):
             undisturbed = alone.exact(), alone.digests()
             self.assertEqual(int(undisturbed[0][-1].split()[3]), 3)
             measured = [line["plasticity"] for _, line in alone.lines() if "plasticity" in line]
-            self.assertGreaterEqual(len(measured), 3)  # the first one of a layer compares nothing, its last one freezes it
+            self.assertGreaterEqual(len(measured), 6)  # of each layer at least two, after one that compares nothing
             self.assertTrue(all(value > 0 for value in measured), measured)
         with Cluster(self.id(), nodes=2, slots=2, flags=PIPELINE) as cluster:
             job = Job(cluster, **wishes).submit()

@@ -60,7 +60,7 @@ void metrics_writer_record(struct trainer *trainer, uint64_t step_ns,
         .step_ms = (double)step_ns / 1e6,
         .unix_ns = clock_unix_ns(),
         .evaluated = record->evaluated,
-        .plasticity = record->has_similarities ? plasticity_value(&state->freeze.plasticity) : 0,
+        .plasticity = record->has_similarities ? state->freeze.plasticity.shown : 0,
         .final_evaluated =
             trainer->metrics.final_known && record->step == trainer->spec.train.steps,
         .final_loss = trainer->metrics.final_loss,

@@ -291,6 +291,15 @@ static void tell_divergence(struct trainer *trainer)
 
 /* ---- the step ---- */
 
+/* Return the time by which layouts are judged: of a step less this rank's part of its evaluation.
+ */
+static uint64_t without_evaluation(const struct trainer *trainer, uint64_t step_ns)
+{
+    uint64_t evaluation_ns = trainer->engine->timing.evaluation_ns;
+
+    return step_ns > evaluation_ns ? step_ns - evaluation_ns : step_ns;
+}
+
 static void measure_pause(struct trainer *trainer, uint64_t now_ns)
 {
     char text[PLAN_REASON_SIZE + 160], words[LAYOUT_WORDS_SIZE], layout[LAYOUT_WORDS_SIZE + 4] = "";
@@ -487,7 +496,7 @@ static int run_step(struct trainer *trainer, struct step_commit_down *down, stru
     trainer->metrics.last_step_ns = trainer->commit.last_ns - began_ns;
     if (!metrics_writer_waits(trainer))
         metrics_writer_record(trainer, trainer->metrics.last_step_ns, down->slowest);
-    status_report_progress(trainer, trainer->commit.last_ns - began_ns,
+    status_report_progress(trainer, without_evaluation(trainer, trainer->metrics.last_step_ns),
                            down->switch_generation != 0 ||
                                trainer->state->freeze.frozen_layers != frozen_before ||
                                trainer->state->applied_step == trainer->spec.train.steps);

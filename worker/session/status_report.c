@@ -170,9 +170,7 @@ void status_report_progress(struct trainer *trainer, uint64_t step_ns, bool at_o
     const struct state *state = trainer->state;
     AUTO_FREE struct control_message *message = NULL;
     uint64_t now_ns = clock_monotonic_ns();
-    /* Steps that evaluate are not compared with others: layouts are judged by this time. */
-    uint64_t evaluation_ns = trainer->engine->timing.evaluation_ns;
-    double seconds = (double)(step_ns > evaluation_ns ? step_ns - evaluation_ns : step_ns) / 1e9;
+    double seconds = (double)step_ns / 1e9;
 
     if (state->committed.evaluated)
         trainer->metrics.validation_loss = step_record_validation_loss(

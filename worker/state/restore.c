@@ -142,10 +142,12 @@ static bool same(const json_t *a, const json_t *b, const char *section, const ch
 
 /* Forget what cannot be compared: a job that continues from another one's checkpoint on the user's
  * request may have other data, or measure otherwise. */
-static void forget(struct state *state, const struct manifest *manifest)
+static int forget(struct state *state, const struct manifest *manifest)
 {
     AUTO_JSON json_t *mine = job_spec_encode(state->spec);
 
+    if (!mine)
+        return -ENOMEM;
     if (!same(mine, manifest->spec, "data", NULL)) {
         state->data_digest = 0;
         freeze_forget_data(&state->freeze);
@@ -154,6 +156,7 @@ static void forget(struct state *state, const struct manifest *manifest)
         !same(mine, manifest->spec, "train", "micro_batch") ||
         !same(mine, manifest->spec, "train", "precision"))
         plasticity_init(&state->freeze.plasticity);
+    return 0;
 }
 
 static int take_head(struct state *state, const struct manifest *manifest, struct error *error)
@@ -161,9 +164,10 @@ static int take_head(struct state *state, const struct manifest *manifest, struc
     int status = state_decode(manifest->state, state->model.layers, &state->freeze,
                               &state->data_digest, error);
 
+    if (!status)
+        status = forget(state, manifest);
     if (status)
         return status;
-    forget(state, manifest);
     state->applied_step = manifest->step;
     state->holds = false;
     memset(&state->committed, 0, sizeof(state->committed));

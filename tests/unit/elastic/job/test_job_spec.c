@@ -386,6 +386,34 @@ static void test_rules_of_freezing(void **state)
         "are more than the 6 of model.layers");
 }
 
+static void assert_out_of_step(uint64_t every, uint64_t after, const char *expected)
+{
+    struct error error = {0};
+    AUTO_JSON json_t *tree = parse(minimal);
+
+    put(tree, "data.validation", json_real(0.1));
+    put(tree, "evaluate.every", json_integer(30));
+    put(tree, "elastic.freeze.policy", json_string("plasticity"));
+    put(tree, "elastic.freeze.every", json_integer((json_int_t)every));
+    put(tree, "elastic.freeze.after", json_integer((json_int_t)after));
+    assert_int_equal(decode(tree, &error), expected ? -EINVAL : 0);
+    if (expected)
+        assert_string_equal(error.text, expected);
+}
+
+static void test_plasticity_is_measured_in_evaluations(void **state)
+{
+    (void)state;
+    assert_out_of_step(60, 90, NULL);
+    assert_out_of_step(50, 90,
+                       "demo.yaml: elastic.freeze.every: plasticity is measured in evaluations: 50 "
+                       "must be a multiple of the 30 of evaluate.every");
+    assert_out_of_step(
+        60, 100,
+        "demo.yaml: elastic.freeze.after: plasticity is measured in evaluations: 100 "
+        "must be a multiple of the 30 of evaluate.every");
+}
+
 static void test_rules_between_keys(void **state)
 {
     (void)state;
@@ -596,6 +624,7 @@ int main(void)
         cmocka_unit_test(test_messages_say_where_what_and_what_is_allowed),
         cmocka_unit_test(test_unknown_keys_are_answered_with_the_meant_one),
         cmocka_unit_test(test_rules_of_freezing),
+        cmocka_unit_test(test_plasticity_is_measured_in_evaluations),
         cmocka_unit_test(test_rules_between_keys),
         cmocka_unit_test(test_rules_beside_other_mistakes),
         cmocka_unit_test(test_masks),
