@@ -104,7 +104,24 @@ static bool is_overtaken(const struct leader_context *context)
 static int hurry(struct leader_context *context)
 {
     const struct plan *plan = context->view->plan;
-    return leader_empty_plan_instead(context, plan->change.reason, plan->change.text);
+    return leader_empty_plan_instead(context, plan->follows, plan->change.reason,
+                                     plan->change.text);
+}
+
+/* Return the generation that runs although the plan in force, which replaced its plan, does not
+ * follow it: it had begun, and no report had said so yet. 0: there is none. */
+static uint64_t begun_all_the_same(const struct leader_context *context)
+{
+    const struct plan *plan = context->view->plan;
+
+    for (unsigned i = 0; i < context->roster.count; i++) {
+        const struct worker_report *report = context->roster.members[i].report;
+        if (context->roster.members[i].node && report && report->phase == WORKER_RUNNING &&
+            report->root && report->generation > plan->follows &&
+            report->generation < plan->generation)
+            return report->generation;
+    }
+    return 0;
 }
 
 static int wait_for_leaving(struct leader_context *context)
@@ -113,6 +130,9 @@ static int wait_for_leaving(struct leader_context *context)
     leader_say(context, JOB_PAUSING, "%s: workers are leaving", plan->change.text);
     if (!plan->change.planned)
         return 0;
+    uint64_t running = begun_all_the_same(context);
+    if (running > 0)
+        return leader_empty_plan_instead(context, running, plan->change.reason, plan->change.text);
     return is_overtaken(context) ? hurry(context) : leader_supersede(context);
 }
 
@@ -181,7 +201,8 @@ static int pause_when_possible(struct leader_context *context)
     if (context->roster.all_running)
         return leader_empty_plan(context, PLAN_REASON_PAUSE, true, text);
     if (waits_for_a_step(context))
-        return leader_empty_plan_instead(context, PLAN_REASON_PAUSE, text);
+        return leader_empty_plan_instead(context, context->view->plan->follows, PLAN_REASON_PAUSE,
+                                         text);
     leader_say(context, JOB_PAUSING, "pause is asked for: generation %llu must begin first",
                (unsigned long long)context->view->plan->generation);
     return 0;

@@ -572,7 +572,8 @@ static int save_instead(struct leader_context *context)
     snprintf(text, sizeof(text),
              "a node goes before generation %llu can begin: checkpoint, then on without it",
              (unsigned long long)context->view->plan->generation);
-    return leader_empty_plan_instead(context, PLAN_REASON_DRAIN, text);
+    return leader_empty_plan_instead(context, context->view->plan->follows, PLAN_REASON_DRAIN,
+                                     text);
 }
 
 int leader_change(struct leader_context *context)

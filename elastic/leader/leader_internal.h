@@ -76,10 +76,10 @@ size_t *leader_unit_bytes(struct leader_context *context, unsigned frozen_layers
 int leader_empty_plan(struct leader_context *context, enum plan_reason reason, bool planned,
                       const char *text) CHECK_RESULT;
 
-/** leader_empty_plan_instead() - the same in place of the planned change in force, which has not
- * begun: the plan follows the generation that runs */
-int leader_empty_plan_instead(struct leader_context *context, enum plan_reason reason,
-                              const char *text) CHECK_RESULT;
+/** leader_empty_plan_instead() - do the same in place of the planned change in force, which has not
+ * begun: the plan follows @follows, the generation that runs */
+int leader_empty_plan_instead(struct leader_context *context, uint64_t follows,
+                              enum plan_reason reason, const char *text) CHECK_RESULT;
 
 /** leader_start() - plan from the newest checkpoint or step 0; or say why the job waits */
 int leader_start(struct leader_context *context) CHECK_RESULT;

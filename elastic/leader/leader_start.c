@@ -170,10 +170,9 @@ int leader_empty_plan(struct leader_context *context, enum plan_reason reason, b
     return 0;
 }
 
-int leader_empty_plan_instead(struct leader_context *context, enum plan_reason reason,
-                              const char *text)
+int leader_empty_plan_instead(struct leader_context *context, uint64_t follows,
+                              enum plan_reason reason, const char *text)
 {
-    uint64_t follows = context->view->plan->follows;
     int status = leader_empty_plan(context, reason, true, text);
     if (status == 0)
         context->decision->plan->follows = follows;
