@@ -593,13 +593,17 @@ static uint64_t stall_max_ns(const struct sim *sim)
     return sim_cuts_pairs_apart(sim) ? 3 * once_ns : once_ns;
 }
 
-/* A wrong bit, found in peace, ends the workers that hold it: another generation is about to come.
- */
+/* A wrong bit, found in peace, ends the workers that hold it, after all have left the step: another
+ * generation is about to come. */
 static bool has_lost_worker(const struct sim *sim)
 {
-    for (unsigned i = 0; i < sim->worker_count; i++)
-        if (!sim->workers[i]->alive && sim->workers[i]->died_ns + stall_max_ns(sim) > sim->now_ns)
+    for (unsigned i = 0; i < sim->worker_count; i++) {
+        const struct sim_worker *worker = sim->workers[i];
+        if (worker->alive ? worker->phase == WORKER_STUCK &&
+                                worker->generation == sim->check->committing_generation
+                          : worker->died_ns + stall_max_ns(sim) > sim->now_ns)
             return true;
+    }
     return false;
 }
 
