@@ -33,3 +33,7 @@ bool job_model_is_llama(const struct job_model *model);
 
 /** job_model_unit_count() - return the number of units of the model: 2 * layers + 2 */
 unsigned job_model_unit_count(const struct job_model *model);
+
+/** job_model_frozen_units() - return how many units @frozen_layers frozen layers are: the embedding
+ * is frozen with the first one */
+unsigned job_model_frozen_units(unsigned frozen_layers);

@@ -31,10 +31,9 @@ double job_unit_forward_flops(const struct job_model *model, unsigned unit, doub
     return products;
 }
 
-/* The embedding is frozen with the first layer. */
 double job_model_step_share(const struct job_model *model, unsigned frozen_layers)
 {
-    unsigned frozen_units = frozen_layers > 0 ? 2 * frozen_layers + 1 : 0;
+    unsigned frozen_units = job_model_frozen_units(frozen_layers);
     double all = 0, backward = 0;
 
     for (unsigned unit = 0; unit < job_model_unit_count(model); unit++) {

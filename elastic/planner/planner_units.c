@@ -125,7 +125,7 @@ void planner_units(const struct job_model *model, const struct job_training *tra
     double size = (double)rates->activation_size;
     double tokens = (double)training->micro_batch * model->context;
     unsigned count = 2 * model->layers + 2;
-    unsigned frozen_units = frozen_layers > 0 ? 2 * frozen_layers + 1 : 0;
+    unsigned frozen_units = job_model_frozen_units(frozen_layers);
     for (unsigned unit = 0; unit < count; unit++) {
         bool trained = unit >= frozen_units;
         double forward = job_unit_forward_flops(model, unit, tokens) / rates->flops_per_second;
@@ -159,7 +159,7 @@ void planner_thaw(struct planner_unit *units, const struct job_spec *spec, unsig
 {
     unsigned settled = freeze_settled(&spec->elastic.freeze, &spec->model, frozen_layers);
 
-    for (unsigned unit = settled > 0 ? 2 * settled + 1 : 0; !units[unit].trained; unit++) {
+    for (unsigned unit = job_model_frozen_units(settled); !units[unit].trained; unit++) {
         units[unit].thaws = true;
         units[unit].norm_bytes = norm_bytes(&spec->model, unit);
     }

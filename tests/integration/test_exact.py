@@ -121,6 +121,20 @@ class Exact(JobTest):
             job.wait_completed()
             self.assert_same(job, undisturbed)
 
+    def kill_and_pause(self, steps, undisturbed, **wishes):
+        """The same job on four slots: a worker dies after so many steps, and after as many again the job is paused."""
+        with Cluster(self.id(), nodes=2, slots=2, flags=PIPELINE) as cluster:
+            job = Job(cluster, **wishes).submit()
+            job.wait_running(4)
+            job.wait_step(steps)
+            kill(job.rank_of(1)[1])
+            job.wait_step(job.step() + steps)
+            job.ask(state="paused")
+            job.wait_state("paused")
+            job.ask(state="running", stages=3, replicas=1)
+            job.wait_completed()
+            self.assert_same(job, undisturbed)
+
     def test_layers_that_thaw(self):
         """The loss of a high learning rate rises now and then: layers freeze and thaw on, whatever happens."""
         freezes = {"policy": "schedule", "alpha": 0.5, "every": 10, "thaw": 0.01}
@@ -133,17 +147,7 @@ class Exact(JobTest):
             frozen = [int(line.split()[3]) for line in undisturbed[0]]
             self.assertGreater(sum(now < before for before, now in zip(frozen, frozen[1:])), 1, frozen)
             self.assertTrue(any(" again from step " in event["text"] for event in alone.events("training")))
-        with Cluster(self.id(), nodes=2, slots=2, flags=PIPELINE) as cluster:
-            job = Job(cluster, **wishes).submit()
-            job.wait_running(4)
-            job.wait_step(30)
-            kill(job.rank_of(1)[1])
-            job.wait_step(job.step() + 30)
-            job.ask(state="paused")
-            job.wait_state("paused")
-            job.ask(state="running", stages=3, replicas=1)
-            job.wait_completed()
-            self.assert_same(job, undisturbed)
+        self.kill_and_pause(30, undisturbed, **wishes)
 
     def test_layers_that_have_calmed_down(self):
         """One after another, by measurements that no kill and no layout changes."""
@@ -157,17 +161,7 @@ class Exact(JobTest):
             measured = [line["plasticity"] for _, line in alone.lines() if "plasticity" in line]
             self.assertGreaterEqual(len(measured), 6)  # of each layer at least two, after one that compares nothing
             self.assertTrue(all(value > 0 for value in measured), measured)
-        with Cluster(self.id(), nodes=2, slots=2, flags=PIPELINE) as cluster:
-            job = Job(cluster, **wishes).submit()
-            job.wait_running(4)
-            job.wait_step(15)
-            kill(job.rank_of(1)[1])
-            job.wait_step(job.step() + 20)
-            job.ask(state="paused")
-            job.wait_state("paused")
-            job.ask(state="running", stages=3, replicas=1)
-            job.wait_completed()
-            self.assert_same(job, undisturbed)
+        self.kill_and_pause(15, undisturbed, **wishes)
 
     def test_two_jobs_share_a_cluster(self):
         with Cluster(self.id()) as cluster:

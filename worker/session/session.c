@@ -291,8 +291,7 @@ static void tell_divergence(struct trainer *trainer)
 
 /* ---- the step ---- */
 
-/* Return the time by which layouts are judged: of a step less this rank's part of its evaluation.
- */
+/* Return the time by which layouts are judged: a step less this rank's part of its evaluation. */
 static uint64_t without_evaluation(const struct trainer *trainer, uint64_t step_ns)
 {
     uint64_t evaluation_ns = trainer->engine->timing.evaluation_ns;

@@ -261,9 +261,7 @@ static int measure_similarities(struct engine *engine, const struct pass *pass)
 {
     size_t width = engine->state->spec->model.width;
     float *before = engine->samples.rows, *after = before + PLASTICITY_ROWS * width;
-    int status = first_stage(&engine->part)
-                     ? 0
-                     : tensor_channel_complete(&engine->channels.inputs[pass->slot]);
+    int status = tensor_channel_complete(&engine->channels.inputs[pass->slot]);
 
     if (status)
         return status;
