@@ -224,6 +224,36 @@ int json_put_bits64(json_t *object, const char *key, double value)
     return json_object_set_new(object, key, json_string(text)) == 0 ? 0 : -ENOMEM;
 }
 
+int json_put_bits64_array(json_t *object, const char *key, const double *values, size_t count)
+{
+    json_t *array = json_array();
+    int status = json_object_set_new(object, key, array);
+
+    for (size_t i = 0; !status && i < count; i++) {
+        char text[BITS64_TEXT_SIZE];
+        bits64_text(values[i], text);
+        status = json_array_append_new(array, json_string(text));
+    }
+    return status ? -ENOMEM : 0;
+}
+
+int json_get_bits64_array(const json_t *object, const char *key, size_t count_max,
+                          double *ret_values, size_t *ret_count, struct error *error)
+{
+    json_t *array;
+    int status = json_get_array(object, key, count_max, &array, error);
+
+    if (status)
+        return status;
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        const char *text = json_string_value(json_array_get(array, i));
+        if (!text || !bits64_parse(text, &ret_values[i]))
+            return error_set(error, -EINVAL, "\"%s\"[%zu] must be 16 hexadecimal digits", key, i);
+    }
+    *ret_count = json_array_size(array);
+    return 0;
+}
+
 static char *dump(const json_t *value, size_t flags)
 {
     memory_was_short = false;

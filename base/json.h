@@ -47,6 +47,13 @@ int json_get_object(const json_t *object, const char *key, json_t **ret_object,
 int json_get_bits64(const json_t *object, const char *key, double *ret_value,
                     struct error *error) CHECK_RESULT;
 int json_put_bits64(json_t *object, const char *key, double value) CHECK_RESULT;
+/** json_put_bits64_array() - put @count doubles as an array of such texts; -ENOMEM */
+int json_put_bits64_array(json_t *object, const char *key, const double *values,
+                          size_t count) CHECK_RESULT;
+/** json_get_bits64_array() - get at most @count_max doubles; -EINVAL names the key, and some may
+ * have been written */
+int json_get_bits64_array(const json_t *object, const char *key, size_t count_max,
+                          double *ret_values, size_t *ret_count, struct error *error) CHECK_RESULT;
 
 /**
  * json_text() - make compact text, keys in insertion order; malloc'ed, NULL only when out of

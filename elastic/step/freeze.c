@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/bits.h"
 #include "base/json.h"
 #include "elastic/job/job_model_cost.h"
 
@@ -212,14 +211,6 @@ void freeze_forget_data(struct freeze_state *state)
     state->best_validation = state->last_validation = 0;
 }
 
-static int put_bits(json_t *tree, const char *key, double value)
-{
-    char text[BITS64_TEXT_SIZE];
-
-    bits64_text(value, text);
-    return json_object_set_new(tree, key, json_string(text));
-}
-
 /* A state without plasticity has no key. */
 static int put_plasticity(json_t *tree, const struct plasticity *plasticity)
 {
@@ -244,36 +235,26 @@ static int put_thaws(json_t *tree, const struct freeze_state *state, unsigned la
 
 json_t *freeze_encode(const struct freeze_state *state, unsigned layers)
 {
-    AUTO_JSON json_t *squares = json_array();
-    for (unsigned layer = 0; layer < layers; layer++) {
-        char text[BITS64_TEXT_SIZE];
-        bits64_text(state->layer_squares[layer], text);
-        if (json_array_append_new(squares, json_string(text)) < 0)
-            return NULL;
-    }
-    json_t *tree = json_pack("{sI sI sO}", "frozen_layers", (json_int_t)state->frozen_layers,
-                             "decisions", (json_int_t)state->decisions, "layer_squares", squares);
-    if (tree && ((state->last_validation > 0 &&
-                  (put_bits(tree, "best_validation", state->best_validation) ||
-                   put_bits(tree, "last_validation", state->last_validation))) ||
-                 put_thaws(tree, state, layers) || put_plasticity(tree, &state->plasticity))) {
-        json_decref(tree);
+    AUTO_JSON json_t *tree = json_pack("{sI sI}", "frozen_layers", (json_int_t)state->frozen_layers,
+                                       "decisions", (json_int_t)state->decisions);
+
+    if (!tree || json_put_bits64_array(tree, "layer_squares", state->layer_squares, layers) ||
+        (state->last_validation > 0 &&
+         (json_put_bits64(tree, "best_validation", state->best_validation) ||
+          json_put_bits64(tree, "last_validation", state->last_validation))) ||
+        put_thaws(tree, state, layers) || put_plasticity(tree, &state->plasticity))
         return NULL;
-    }
-    return tree;
+    return json_incref(tree);
 }
 
 /* A loss that was not measured has no key. */
 static int get_loss(const json_t *tree, const char *key, double *ret_loss, struct error *error)
 {
-    const json_t *value = json_object_get(tree, key);
+    int status = json_has(tree, key) ? json_get_bits64(tree, key, ret_loss, error) : 0;
 
-    if (!value)
-        return 0;
-    if (!json_is_string(value) || !bits64_parse(json_string_value(value), ret_loss) ||
-        !(*ret_loss >= 0))
-        return error_set(error, -EINVAL, "\"%s\" must be the 16 hexadecimal digits of a loss", key);
-    return 0;
+    if (!status && !(*ret_loss >= 0))
+        return error_set(error, -EINVAL, "\"%s\" must not be negative", key);
+    return status;
 }
 
 static int get_thaws(const json_t *tree, unsigned layers, uint64_t *ret_steps, struct error *error)
@@ -301,7 +282,7 @@ int freeze_decode(const json_t *tree, unsigned layers, struct freeze_state *ret_
                   struct error *error)
 {
     struct freeze_state state = {0};
-    json_t *squares = NULL;
+    size_t squares = 0;
     const json_t *plasticity = json_object_get(tree, "plasticity");
     assert(layers <= FREEZE_LAYERS_MAX);
     plasticity_init(&state.plasticity);
@@ -317,18 +298,13 @@ int freeze_decode(const json_t *tree, unsigned layers, struct freeze_state *ret_
     if (status == 0 && plasticity)
         status = plasticity_decode(plasticity, &state.plasticity, error);
     if (status == 0)
-        status = json_get_array(tree, "layer_squares", layers, &squares, error);
+        status = json_get_bits64_array(tree, "layer_squares", layers, state.layer_squares, &squares,
+                                       error);
     if (status < 0)
         return status;
-    if (json_array_size(squares) != layers)
-        return error_set(error, -EINVAL, "\"layer_squares\" has %zu values for %u layers",
-                         json_array_size(squares), layers);
-    for (unsigned layer = 0; layer < layers; layer++) {
-        const char *text = json_string_value(json_array_get(squares, layer));
-        if (!text || !bits64_parse(text, &state.layer_squares[layer]))
-            return error_set(error, -EINVAL, "\"layer_squares\"[%u] must be 16 hexadecimal digits",
-                             layer);
-    }
+    if (squares != layers)
+        return error_set(error, -EINVAL, "\"layer_squares\" has %zu values for %u layers", squares,
+                         layers);
     *ret_state = state;
     return 0;
 }

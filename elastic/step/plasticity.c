@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/bits.h"
 #include "base/json.h"
 
 void plasticity_init(struct plasticity *plasticity)
@@ -101,70 +100,47 @@ void plasticity_next_layer(struct plasticity *plasticity)
     *plasticity = (struct plasticity){.shown = plasticity->shown};
 }
 
-static json_t *bits(double value)
-{
-    char text[BITS64_TEXT_SIZE];
-
-    bits64_text(value, text);
-    return json_string(text);
-}
-
-static json_t *encode_all(const double *values, unsigned count)
-{
-    json_t *array = json_array();
-
-    for (unsigned i = 0; array && i < count; i++)
-        if (json_array_append_new(array, bits(values[i]))) {
-            json_decref(array);
-            return NULL;
-        }
-    return array;
-}
-
 json_t *plasticity_encode(const struct plasticity *plasticity)
 {
-    return json_pack("{so so}", "before",
-                     encode_all(plasticity->before, plasticity->has_before ? STEP_RECORD_PAIRS : 0),
-                     "values", encode_all(plasticity->values, plasticity->count));
+    AUTO_JSON json_t *tree = json_object();
+
+    if (!tree ||
+        json_put_bits64_array(tree, "before", plasticity->before,
+                              plasticity->has_before ? STEP_RECORD_PAIRS : 0) ||
+        json_put_bits64_array(tree, "values", plasticity->values, plasticity->count))
+        return NULL;
+    return json_incref(tree);
 }
 
-static int decode_all(const json_t *tree, const char *key, unsigned count_max, double *ret_values,
-                      unsigned *ret_count, struct error *error)
+/* Values are squares, and none is without similarities. */
+static int check(const struct plasticity *plasticity, size_t pairs, struct error *error)
 {
-    json_t *array;
-    int status = json_get_array(tree, key, count_max, &array, error);
-    size_t count = status ? 0 : json_array_size(array);
-
-    for (size_t i = 0; i < count; i++) {
-        const json_t *value = json_array_get(array, i);
-        if (!json_is_string(value) || !bits64_parse(json_string_value(value), &ret_values[i]) ||
-            !isfinite(ret_values[i]))
-            return error_set(error, -EINVAL,
-                             "\"%s\"[%zu] must be the 16 hexadecimal digits of a number", key, i);
-    }
-    *ret_count = (unsigned)count;
-    return status;
+    if (pairs != STEP_RECORD_PAIRS && (pairs > 0 || plasticity->count > 0))
+        return error_set(error, -EINVAL, "\"before\" has %zu values instead of %u", pairs,
+                         STEP_RECORD_PAIRS);
+    if (!is_finite(plasticity->before))
+        return error_set(error, -EINVAL, "\"before\" must be numbers");
+    for (unsigned i = 0; i < plasticity->count; i++)
+        if (!isfinite(plasticity->values[i]) || plasticity->values[i] <= 0)
+            return error_set(error, -EINVAL, "\"values\"[%u] must be a positive number", i);
+    return 0;
 }
 
 int plasticity_decode(const json_t *tree, struct plasticity *ret_plasticity, struct error *error)
 {
     struct plasticity plasticity;
-    unsigned pairs = 0;
+    size_t pairs = 0, count = 0;
 
     plasticity_init(&plasticity);
-    int status = decode_all(tree, "before", STEP_RECORD_PAIRS, plasticity.before, &pairs, error);
-    if (!status && pairs != 0 && pairs != STEP_RECORD_PAIRS)
-        return error_set(error, -EINVAL, "\"before\" has %u values instead of %u", pairs,
-                         STEP_RECORD_PAIRS);
+    int status =
+        json_get_bits64_array(tree, "before", STEP_RECORD_PAIRS, plasticity.before, &pairs, error);
     if (!status)
-        status = decode_all(tree, "values", ARRAY_COUNT(plasticity.values), plasticity.values,
-                            &plasticity.count, error);
+        status = json_get_bits64_array(tree, "values", ARRAY_COUNT(plasticity.values),
+                                       plasticity.values, &count, error);
     plasticity.has_before = pairs > 0;
-    if (!status && plasticity.count > 0 && !plasticity.has_before)
-        return error_set(error, -EINVAL, "\"values\" need what came \"before\"");
-    for (unsigned i = 0; !status && i < plasticity.count; i++)
-        if (plasticity.values[i] <= 0)
-            return error_set(error, -EINVAL, "\"values\"[%u] must be positive", i);
+    plasticity.count = (unsigned)count;
+    if (!status)
+        status = check(&plasticity, pairs, error);
     if (!status)
         *ret_plasticity = plasticity;
     return status;

@@ -17,7 +17,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/bits.h"
 #include "base/json.h"
 
 #define HEADER_SIZE 20
@@ -265,20 +264,6 @@ int step_record_unpack(const uint8_t *data, size_t size_bytes, struct step_recor
 static const char *const row_keys[ROWS_MAX] = {"unit_squares", "lane_losses",
                                                "lane_validation_losses", "similarities"};
 
-static json_t *encode_row(struct row row)
-{
-    json_t *array = json_array();
-    for (unsigned i = 0; array && i < row.count; i++) {
-        char text[BITS64_TEXT_SIZE];
-        bits64_text(row.values[i], text);
-        if (json_array_append_new(array, json_string(text)) < 0) {
-            json_decref(array);
-            return NULL;
-        }
-    }
-    return array;
-}
-
 json_t *step_record_encode(const struct step_record *record)
 {
     AUTO_JSON json_t *tree = json_pack("{sI}", "step", (json_int_t)record->step);
@@ -287,7 +272,7 @@ json_t *step_record_encode(const struct step_record *record)
     struct row rows[ROWS_MAX];
     unsigned count = rows_of_const(record, rows);
     for (unsigned r = 0; r < count; r++)
-        if (json_object_set_new(tree, row_keys[r], encode_row(rows[r])) < 0)
+        if (json_put_bits64_array(tree, row_keys[r], rows[r].values, rows[r].count))
             return NULL;
     return json_incref(tree);
 }
@@ -295,18 +280,11 @@ json_t *step_record_encode(const struct step_record *record)
 static int decode_row(const json_t *tree, const char *key, unsigned count_max, double *ret_values,
                       unsigned *ret_count, struct error *error)
 {
-    json_t *array;
-    int status = json_get_array(tree, key, count_max, &array, error);
-    if (status < 0)
-        return status;
-    size_t count = json_array_size(array);
-    for (size_t i = 0; i < count; i++) {
-        const char *text = json_string_value(json_array_get(array, i));
-        if (!text || !bits64_parse(text, &ret_values[i]))
-            return error_set(error, -EINVAL, "\"%s\"[%zu] must be 16 hexadecimal digits", key, i);
-    }
-    *ret_count = (unsigned)count;
-    return 0;
+    size_t count = 0;
+    int status = json_get_bits64_array(tree, key, count_max, ret_values, &count, error);
+    if (status == 0)
+        *ret_count = (unsigned)count;
+    return status;
 }
 
 int step_record_decode(const json_t *tree, struct step_record *ret_record, struct error *error)

@@ -207,6 +207,25 @@ static void test_text_keeps_order_and_exact_numbers(void **state)
     assert_true(loss == 1.0);
 }
 
+static void test_arrays_of_exact_numbers(void **state)
+{
+    (void)state;
+    static const double values[] = {1.0, -0.0, 0.1};
+    double back[3] = {0};
+    size_t count = 0;
+    struct error error = {0};
+    AUTO_JSON json_t *object = json_object();
+    assert_int_equal(json_put_bits64_array(object, "values", values, 3), 0);
+    assert_int_equal(json_get_bits64_array(object, "values", 3, back, &count, &error), 0);
+    assert_int_equal(count, 3);
+    assert_memory_equal(back, values, sizeof(values));
+    assert_int_equal(json_get_bits64_array(object, "values", 2, back, &count, &error), -EINVAL);
+    assert_int_equal(json_array_append_new(json_object_get(object, "values"), json_real(1)), 0);
+    assert_int_equal(json_get_bits64_array(object, "values", 4, (double[4]){0}, &count, &error),
+                     -EINVAL);
+    assert_string_equal(error.text, "\"values\"[3] must be 16 hexadecimal digits");
+}
+
 static unsigned allocations_left;
 
 static void *failing_malloc(size_t size_bytes)
@@ -248,6 +267,7 @@ int main(void)
         cmocka_unit_test(test_depth_is_bounded),
         cmocka_unit_test(test_brackets_inside_strings_are_not_depth),
         cmocka_unit_test(test_text_keeps_order_and_exact_numbers),
+        cmocka_unit_test(test_arrays_of_exact_numbers),
         cmocka_unit_test(test_short_memory_while_writing_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
