@@ -14,34 +14,13 @@
 
 static struct tiny_model tiny;
 
-static int set_up(enum tiny_kind kind)
+static enum tiny_kind kind; /* of the group that runs */
+
+static int set_up(void **state)
 {
+    (void)state;
     tiny_open(&tiny, kind);
     return 0;
-}
-
-static int set_up_gpt2(void **state)
-{
-    (void)state;
-    return set_up(TINY_GPT2);
-}
-
-static int set_up_llama(void **state)
-{
-    (void)state;
-    return set_up(TINY_LLAMA);
-}
-
-static int set_up_qwen2(void **state)
-{
-    (void)state;
-    return set_up(TINY_QWEN2);
-}
-
-static int set_up_qwen3(void **state)
-{
-    (void)state;
-    return set_up(TINY_QWEN3);
 }
 
 static int tear_down(void **state)
@@ -249,9 +228,16 @@ int main(void)
         cmocka_unit_test(test_frozen_units_need_no_memory_each),
         cmocka_unit_test(test_recomputing_needs_less_memory),
     };
-    int failed = cmocka_run_group_tests_name("gpt2", tests, set_up_gpt2, tear_down);
+    static const struct {
+        const char *name;
+        enum tiny_kind kind;
+    } groups[] = {
+        {"gpt2", TINY_GPT2}, {"llama", TINY_LLAMA}, {"qwen2", TINY_QWEN2}, {"qwen3", TINY_QWEN3}};
+    int failed = 0;
 
-    failed += cmocka_run_group_tests_name("llama", tests, set_up_llama, tear_down);
-    failed += cmocka_run_group_tests_name("qwen2", tests, set_up_qwen2, tear_down);
-    return failed + cmocka_run_group_tests_name("qwen3", tests, set_up_qwen3, tear_down);
+    for (size_t i = 0; i < ARRAY_COUNT(groups); i++) {
+        kind = groups[i].kind;
+        failed += cmocka_run_group_tests_name(groups[i].name, tests, set_up, tear_down);
+    }
+    return failed;
 }
