@@ -102,11 +102,22 @@ static bool is_recorded(const struct sim *sim, uint64_t step)
     return sim_store_find(sim->store, keys_checkpoint(key, SIM_CLUSTER, SIM_JOB, step));
 }
 
+/* Return whether the worker may miss a peer and not know it yet: it is cut from the peer, whose end
+ * of their link may have broken first. That peer accuses it, and so it is not waited for long. */
+static bool is_unaware(const struct sim *sim, const struct sim_worker *worker)
+{
+    for (unsigned i = 0; i < sim->worker_count && worker->phase == WORKER_RUNNING; i++)
+        if (sim->workers[i]->generation == worker->generation &&
+            !sim_reachable(sim, worker->node, sim->workers[i]->node))
+            return true;
+    return false;
+}
+
 /* Return whether the leader is certain to know of the worker. */
 static bool is_clearly_there(const struct sim *sim, const struct sim_worker *worker)
 {
-    return worker->alive && !worker->unlinked && worker->pause.until_ns <= sim->now_ns &&
-           is_untroubled(sim, &sim->nodes[worker->node]);
+    return worker->alive && !is_unaware(sim, worker) && !worker->unlinked &&
+           worker->pause.until_ns <= sim->now_ns && is_untroubled(sim, &sim->nodes[worker->node]);
 }
 
 /* The worker has read a checkpoint, and reports it when its links are up. Until then the
