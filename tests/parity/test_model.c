@@ -553,21 +553,52 @@ static void expect_near_step(const struct step *step, const struct step *want, c
         fail_msg("%s: a step is not near the CPU's", where);
 }
 
+#define ROWS_COMPARED 4
+
+/* Rows of the stream before and after the lowest MLP. */
+static float *reference_rows(void)
+{
+    size_t count = ROWS_COMPARED * (size_t)tiny.spec->width;
+    struct stage *stage = tiny_stage(&tiny, 0, 3, 1);
+    float *rows = calloc(2, count * sizeof(float));
+
+    assert_non_null(rows);
+    stage_forward(stage, 0, tiny.weights, tiny.tokens[0], NULL, false, 0.0f);
+    stage_rows(stage, 0, 2, ROWS_COMPARED, rows, rows + count);
+    stage_free(stage);
+    return rows;
+}
+
+static void expect_near_rows(const float *rows, const float *want, const char *where,
+                             double tolerance)
+{
+    size_t count = 2 * ROWS_COMPARED * (size_t)tiny.spec->width;
+    double apart = 1.0 - cosine(rows, want, count);
+
+    if (!(fabs(apart) <= tolerance))
+        fail_msg("%s: rows are not near the CPU's: 1 - cosine is %.3g", where, apart);
+}
+
 /* Near the CPU's step; the same bits on another cut, when computed again, with deferred weights. */
 static void check_kernels(const struct kernel *kernel, const char *where, double tolerance)
 {
     struct tiny_model on_cpu = tiny;
     struct step want = reference_step(), step, again, cut, deferred;
+    float *want_rows = reference_rows(), *rows;
 
     tiny_open_on(&tiny, on_cpu.spec, kernel);
     step = reference_step();
+    rows = reference_rows();
     again = lean_step(STAGE_RECOMPUTE_ALL, 0);
     cut = pipelined_step(1u << 2 | 1u << 5, 0);
     deferred = deferred_step(1u << 2 | 1u << 5, 0, STAGE_KEEP_ALL);
     expect_near_step(&step, &want, where, tolerance);
+    expect_near_rows(rows, want_rows, where, tolerance);
     expect_same_units(&again, &step, 0);
     expect_same_units(&cut, &step, 0);
     expect_same_units(&deferred, &step, 0);
+    free(want_rows);
+    free(rows);
     step_done(&want);
     step_done(&step);
     step_done(&again);
