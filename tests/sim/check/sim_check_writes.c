@@ -102,13 +102,19 @@ static bool is_recorded(const struct sim *sim, uint64_t step)
     return sim_store_find(sim->store, keys_checkpoint(key, SIM_CLUSTER, SIM_JOB, step));
 }
 
-/* Return whether the worker may miss a peer and not know it yet: it is cut from the peer, whose end
- * of their link may have broken first. That peer accuses it, and so it is not waited for long. */
+static bool hears_late(const struct sim *sim, unsigned node, unsigned from)
+{
+    return !sim_reachable(sim, node, from) || sim->network->slow_ns[node][from] > 0;
+}
+
+/* Return whether the worker may miss a peer and not know it yet: it is cut from the peer, or their
+ * messages are slow, and the peer's end of their link may have broken first. That peer accuses it,
+ * and so it is not waited for long. */
 static bool is_unaware(const struct sim *sim, const struct sim_worker *worker)
 {
     for (unsigned i = 0; i < sim->worker_count && worker->phase == WORKER_RUNNING; i++)
         if (sim->workers[i]->generation == worker->generation &&
-            !sim_reachable(sim, worker->node, sim->workers[i]->node))
+            hears_late(sim, worker->node, sim->workers[i]->node))
             return true;
     return false;
 }
