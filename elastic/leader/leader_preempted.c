@@ -98,6 +98,7 @@ enum preemption_way leader_preempted(struct leader_context *context, bool with_s
         .left_ns = leader_time_left(context),
         .start_ns = with_start ? TIMEOUTS_PREEMPTED_START * view->failure_timeout_ns : 0,
         .boundary_ns = time_to_switch(view),
+        .links_ns = view->failure_timeout_ns,
         .checkpoint_ns = view->checkpoint.write_ns,
     };
     if (ret_numbers->left_ns != UINT64_MAX)

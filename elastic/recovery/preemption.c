@@ -14,7 +14,8 @@ double preemption_seconds(const struct preemption *preemption)
 
 uint64_t preemption_spare_ns(const struct preemption *preemption)
 {
-    double spare_seconds = (double)preemption->left_ns / 1e9 - preemption_seconds(preemption);
+    double spare_seconds = (double)preemption->left_ns / 1e9 - (double)preemption->links_ns / 1e9 -
+                           preemption_seconds(preemption);
 
     if (preemption->left_ns == UINT64_MAX)
         return UINT64_MAX;

@@ -17,6 +17,7 @@ struct preemption {
     uint64_t alone_bytes;    /* state that only nodes that must go hold */
     uint64_t start_ns;       /* until new processes can take the state over; 0: they run already */
     uint64_t boundary_ns;    /* until a switch can begin, at worst */
+    uint64_t links_ns;       /* within which the links of the next generation are up, as a rule */
     uint64_t checkpoint_ns;  /* duration of the last checkpoint; 0: not known */
     double bytes_per_second; /* of a link */
 };
@@ -25,8 +26,8 @@ enum preemption_way { PREEMPTION_HAND_OVER, PREEMPTION_CHECKPOINT };
 
 /** preemption_seconds() - return the time that handing over takes, with a safety margin */
 double preemption_seconds(const struct preemption *preemption);
-/** preemption_spare_ns() - return how long handing over may wait; UINT64_MAX: no deadline is known
- */
+/** preemption_spare_ns() - return how long handing over may wait, with time for links beside that
+ * of preemption_seconds(); UINT64_MAX: no deadline is known */
 uint64_t preemption_spare_ns(const struct preemption *preemption);
 /** preemption_checkpoint_spare_ns() - return how long a checkpoint may wait, with a safety margin;
  * UINT64_MAX: no deadline is known */

@@ -50,6 +50,12 @@ static void test_the_time_that_is_not_needed_may_be_waited(void **state)
     struct preemption preemption = usual; /* takes 24 s of 30 */
     (void)state;
     assert_int_equal(preemption_spare_ns(&preemption), 6 * SECOND);
+    preemption.links_ns = 2 * SECOND;
+    assert_int_equal(preemption_spare_ns(&preemption), 4 * SECOND);
+    preemption.links_ns = 7 * SECOND;
+    assert_int_equal(preemption_decide(&preemption), PREEMPTION_HAND_OVER); /* at once */
+    assert_int_equal(preemption_spare_ns(&preemption), 0);
+    preemption.links_ns = 0;
     preemption.left_ns = 24 * SECOND;
     assert_int_equal(preemption_spare_ns(&preemption), 0);
     preemption.left_ns = SECOND;
