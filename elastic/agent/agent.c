@@ -514,12 +514,16 @@ static void keep_for_a_while(struct agent *agent, unsigned index, uint64_t now_n
         wake(actions, due);
 }
 
-/* Return whether the worker was in the generation that @plan follows, or in a later one, and @plan
- * goes on from the survivors' memory. */
+/*
+ * Return whether @plan goes on from the survivors' memory and the worker was in the generation that
+ * @plan follows or a later one, or on its way there: where that generation broke before it began,
+ * the worker's state is as new as the survivors'.
+ */
 static bool may_step_aside(const struct agent_slot *slot, const struct plan *plan)
 {
+    uint64_t generation = MAX(slot->status.generation, slot->sent.switch_to);
     return !plan->change.planned && plan->layout.worker_count > 0 &&
-           plan->start.source == PLAN_SOURCE_MEMORY && slot->status.generation >= plan->follows &&
+           plan->start.source == PLAN_SOURCE_MEMORY && generation >= plan->follows &&
            slot->status.held_unit_count > 0;
 }
 

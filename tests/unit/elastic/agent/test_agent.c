@@ -264,6 +264,21 @@ static void test_one_that_is_left_out_after_a_failure_steps_aside(void **state)
     assert_int_equal(rig_count(AGENT_SEND_STOP, 1), 0);
 }
 
+/* Generation 2 wanted the worker and broke before the worker came to it. */
+static void test_one_that_never_came_to_a_broken_generation_steps_aside(void **state)
+{
+    (void)state;
+    rig_run_two();
+    struct plan *plan = rig_make_plan(2, true, 2, (unsigned[]){0, 1}, (uint64_t[]){10, 11});
+    plan->follows = 1;
+    rig_feed_plan(AGENT_PLAN, plan);
+    assert_int_equal(rig_count(AGENT_SEND_SWITCH, 1), 1);
+    go_on_with(3, PLAN_SOURCE_MEMORY, 0);
+    assert_int_equal(rig_count(AGENT_SEND_SWITCH, 1), 1);
+    assert_int_equal(rig_count(AGENT_SEND_STOP, 1), 0);
+    assert_int_equal(rig_entry(1)->held_unit_count, 4);
+}
+
 /* The worker may hang, and its next commit needs no rank of another node. */
 static void test_the_root_of_a_generation_of_this_node_alone_is_killed_at_once(void **state)
 {
@@ -691,6 +706,7 @@ int main(void)
         TEST(test_a_planned_plan_lets_workers_leave_by_themselves),
         TEST(test_going_back_stops_whom_it_leaves_out),
         TEST(test_one_that_is_left_out_after_a_failure_steps_aside),
+        TEST(test_one_that_never_came_to_a_broken_generation_steps_aside),
         TEST(test_the_root_of_a_generation_of_this_node_alone_is_killed_at_once),
         TEST(test_one_that_does_not_step_aside_is_stopped),
         TEST(test_one_aside_goes_after_a_while),
