@@ -3,8 +3,8 @@
  * ring all-reduce that adds in the order of the ring, over the same links, with the same
  * additions, in the same rounds.
  *
- * The replicas are threads of this process with a mesh each, over 127.0.0.1. Both send the same
- * number of bytes when the lanes of a replica are one subtree (8 lanes); with 12 lanes and 4
+ * The replicas are threads of this process with a mesh each, over TCP on 127.0.0.1. Both send the
+ * same number of bytes when the lanes of a replica are one subtree (8 lanes); with 12 lanes and 4
  * replicas the tree cuts through replicas, which costs more bytes: the price of the same sum as
  * with 1, 2, 3, 6 and 12 replicas.
  */
@@ -25,12 +25,20 @@
 #define RING_TAG     (UINT64_C(1) << 63) /* apart from the bucket's tags */
 #define OPEN_NS      (20 * NS_PER_SECOND)
 
+/* How the replicas are linked. */
+enum links {
+    LINKS_AUTHENTICATED, /* as between machines */
+    LINKS_CHECKSUMS,     /* link_seals: checksums */
+    LINKS_LOCAL,         /* as within one node (comm/mesh/local.h) */
+};
+#define LINKS_COUNT 3
+
 struct world {
-    bool checksums; /* instead of authentication */
+    enum links links;
     unsigned replicas, lanes, rounds;
     size_t count; /* f32 elements of the gradient */
     char addresses[REPLICAS_MAX][ADDRESS_SIZE];
-    int listeners[REPLICAS_MAX];
+    struct mesh_listener listeners[REPLICAS_MAX];
     pthread_barrier_t barrier;
     struct samples exact, ring, ratio; /* written by replica 0 */
 };
@@ -160,7 +168,7 @@ static void open_mesh(struct replica *replica)
                                    .peers = peers,
                                    .listener = world->listeners[replica->rank],
                                    .failure_timeout_ns = 10 * NS_PER_SECOND,
-                                   .checksums = world->checksums,
+                                   .checksums = world->links == LINKS_CHECKSUMS,
                                    .connect_timeout_ns = OPEN_NS};
     struct error error = {0};
 
@@ -168,7 +176,7 @@ static void open_mesh(struct replica *replica)
         if (i == replica->rank)
             continue;
         struct mesh_peer *peer = &peers[options.peer_count++];
-        *peer = (struct mesh_peer){.rank = i};
+        *peer = (struct mesh_peer){.rank = i, .same_node = world->links == LINKS_LOCAL};
         memcpy(peer->address, world->addresses[i], ADDRESS_SIZE);
     }
     if (mesh_open(&options, -1, &replica->mesh, &error))
@@ -245,7 +253,7 @@ static void run_world(struct world *world)
         struct error error = {0};
         if (mesh_listen("127.0.0.1:0", &world->listeners[i], &error))
             measure_die("%s", error.text);
-        check(mesh_listener_address(world->listeners[i], world->addresses[i]), "listening");
+        check(mesh_listener_address(&world->listeners[i], world->addresses[i]), "listening");
     }
     for (unsigned i = 0; i < world->replicas; i++) {
         replicas[i] = (struct replica){.world = world, .rank = i, .ring_tag = RING_TAG};
@@ -254,7 +262,7 @@ static void run_world(struct world *world)
     }
     for (unsigned i = 0; i < world->replicas; i++) {
         pthread_join(replicas[i].thread, NULL);
-        close_descriptor(&world->listeners[i]);
+        mesh_listener_close(&world->listeners[i]);
     }
     pthread_barrier_destroy(&world->barrier);
 }
@@ -282,31 +290,36 @@ static void measure_world(struct measure *measure, unsigned replicas, unsigned l
     measure_samples(measure, key, &world.exact);
 }
 
-/* Measure the cost of the tags of frames (comm/mesh/frame_seal.h): the same reduction with both
- * kinds, in turns. */
-static void measure_seals(struct measure *measure, unsigned rounds)
+/* Measure what links cost: the same reduction over each kind, in turns. */
+static void measure_links(struct measure *measure, unsigned rounds)
 {
     static struct world world;
-    struct samples ratio = {0};
-    double seconds[2] = {0};
+    struct samples seals = {0}, local = {0};
+    double seconds[LINKS_COUNT] = {0};
 
     for (unsigned turn = 0; turn < SEAL_TURNS; turn++) {
-        for (unsigned checksums = 0; checksums < 2; checksums++) {
+        for (unsigned links = 0; links < LINKS_COUNT; links++) {
             world = (struct world){.replicas = 2,
                                    .lanes = 8,
                                    .rounds = rounds,
-                                   .checksums = checksums,
+                                   .links = links,
                                    .count = ((size_t)SEAL_MIB << 20) / sizeof(float)};
             run_world(&world);
-            seconds[checksums] = samples_median(&world.exact);
+            seconds[links] = samples_median(&world.exact);
         }
-        samples_add(&ratio, seconds[0] / seconds[1]);
+        samples_add(&seals, seconds[LINKS_AUTHENTICATED] / seconds[LINKS_CHECKSUMS]);
+        samples_add(&local, seconds[LINKS_AUTHENTICATED] / seconds[LINKS_LOCAL]);
     }
-    printf("2 replicas,  8 lanes, %3u MiB: authenticated %7.1f ms, checksums %7.1f ms (last of %u "
-           "turns), ratio %.2f (10-90%%: %.2f-%.2f)\n",
-           SEAL_MIB, 1e3 * seconds[0], 1e3 * seconds[1], SEAL_TURNS, samples_median(&ratio),
-           samples_quantile(&ratio, 0.1), samples_quantile(&ratio, 0.9));
-    measure_samples(measure, "authenticated_ratio", &ratio);
+    printf("2 replicas,  8 lanes, %3u MiB: authenticated %7.1f ms, checksums %7.1f ms, within one "
+           "node %7.1f ms (last of %u turns)\n",
+           SEAL_MIB, 1e3 * seconds[LINKS_AUTHENTICATED], 1e3 * seconds[LINKS_CHECKSUMS],
+           1e3 * seconds[LINKS_LOCAL], SEAL_TURNS);
+    printf("  authenticated to checksums %.2f (10-90%%: %.2f-%.2f), to one node %.2f "
+           "(10-90%%: %.2f-%.2f)\n",
+           samples_median(&seals), samples_quantile(&seals, 0.1), samples_quantile(&seals, 0.9),
+           samples_median(&local), samples_quantile(&local, 0.1), samples_quantile(&local, 0.9));
+    measure_samples(measure, "authenticated_ratio", &seals);
+    measure_samples(measure, "local_ratio", &local);
 }
 
 static const struct usage_option known[] = {
@@ -325,6 +338,6 @@ int main(int argc, char **argv)
         for (unsigned mib = 8; mib <= 64; mib *= 8)
             for (unsigned lanes = 8; lanes <= 12; lanes += 4)
                 measure_world(measure, replicas, lanes, mib, rounds);
-    measure_seals(measure, rounds);
+    measure_links(measure, rounds);
     return measure_end(measure);
 }

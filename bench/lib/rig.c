@@ -181,7 +181,7 @@ void rig_close(struct rig *rig)
     engine_free(rig->engine);
     routes_close(&rig->routes);
     mesh_close(rig->mesh);
-    close_descriptor(&rig->listener);
+    mesh_listener_close(&rig->listener);
     plan_free(rig->plan);
     state_free(rig->state);
     rig->kernel->close(rig->device);

@@ -24,7 +24,7 @@ struct rig {
     struct mesh *mesh;
     struct routes routes;
     struct nccl_use nccl; /* none: there is one worker */
-    int listener;
+    struct mesh_listener listener;
     struct engine *engine;
     struct warm_up warm, *warms; /* NULL: engines are not warmed up */
     struct step_commit_up *up;

@@ -11,9 +11,10 @@
  *
  * A key is used for one link, and the counter cannot come round: 2^64 seals.
  *
- * Where an operator trusts the network and wants to save processor time (`link_seals: checksums`),
- * a tag is the CRC32C of the key's first bytes, the number and the data, at a sixth of the time. It
- * detects errors of cables and switches, but no attack.
+ * On a link within one node (local.h), and where an operator trusts the network and wants to
+ * save processor time (`link_seals: checksums`), a tag is the CRC32C of the key's first bytes, the
+ * number and the data, at a sixth of the time. It detects errors of cables and switches, but no
+ * attack.
  */
 #pragma once
 

@@ -1,6 +1,7 @@
 /*
  * A link: a non-blocking byte stream to one peer. It is the interface between the mesh and its
- * transport: tcp.c here; a simulated network implements the same table.
+ * transport: tcp.c between machines and local.c within one; a simulated network implements the same
+ * table.
  *
  * One thread (the I/O thread of a mesh) uses a link. Framing, authentication, heartbeats and
  * failure are above it (frame_stream.h, handshake.h, mesh_thread.c).
@@ -22,7 +23,8 @@ struct link_operations {
     ssize_t (*send)(struct link *link, const struct iovec *parts, int part_count);
     /* Return: bytes, 0 when the peer has finished, -EAGAIN without data, else the link is broken */
     ssize_t (*receive)(struct link *link, const struct iovec *parts, int part_count);
-    /* Break the link when the peer's machine has acknowledged no data for @timeout_ns. */
+    /* Break the link when the peer's machine has acknowledged no data for @timeout_ns. NULL: it is
+     * this machine. */
     void (*set_timeout)(struct link *link, uint64_t timeout_ns);
     /* End sending; bytes taken before still arrive, and receiving continues. */
     void (*finish)(struct link *link);
@@ -51,7 +53,8 @@ static inline ssize_t link_receive(struct link *link, const struct iovec *parts,
 
 static inline void link_set_timeout(struct link *link, uint64_t timeout_ns)
 {
-    link->operations->set_timeout(link, timeout_ns);
+    if (link->operations->set_timeout)
+        link->operations->set_timeout(link, timeout_ns);
 }
 
 static inline void link_finish(struct link *link)

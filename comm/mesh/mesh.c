@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
+#include "comm/mesh/local.h"
 #include "comm/mesh/mesh_state.h"
 #include "comm/mesh/tcp.h"
 
@@ -24,14 +26,31 @@
 
 /* ---- opening and closing ---- */
 
-int mesh_listen(const char *address, int *ret_listener, struct error *error)
+int mesh_listen(const char *address, struct mesh_listener *ret_listener, struct error *error)
 {
-    return tcp_listen(address, ret_listener, error);
+    char bound[ADDRESS_SIZE];
+    *ret_listener = MESH_LISTENER_NONE;
+    int status = tcp_listen(address, &ret_listener->tcp, error);
+    if (status < 0)
+        return status;
+    status = mesh_listener_address(ret_listener, bound);
+    if (status == 0)
+        status = local_listen(bound, &ret_listener->local);
+    if (status < 0)
+        log_warning("workers of this node link by TCP to %s: %s", address, strerror(-status));
+    return 0;
 }
 
-int mesh_listener_address(int listener, char ret_address[ADDRESS_SIZE])
+void mesh_listener_close(struct mesh_listener *listener)
 {
-    return tcp_local_address(listener, ret_address);
+    close_descriptor(&listener->local);
+    close_descriptor(&listener->tcp);
+    *listener = MESH_LISTENER_NONE;
+}
+
+int mesh_listener_address(const struct mesh_listener *listener, char ret_address[ADDRESS_SIZE])
+{
+    return tcp_local_address(listener->tcp, ret_address);
 }
 
 static int check_options(const struct mesh_options *options, struct error *error)

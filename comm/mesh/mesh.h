@@ -50,6 +50,7 @@ struct mesh_peer {
     uint64_t unexpected_max_bytes; /* limit of messages without a posted receive; 0: an even share
                                     * of the mesh's unexpected_max_bytes */
     bool joins_later; /* it trains in the generation before, for as long as its step takes */
+    bool same_node;   /* link within this machine where possible (comm/mesh/local.h) */
 };
 
 /* The ranks that never answered while links were made: their hosts sent nothing, not even the
@@ -61,6 +62,13 @@ struct mesh_unreached {
     unsigned ranks[MESH_UNREACHED_MAX];
 };
 
+/* Where peers connect to. */
+struct mesh_listener {
+    int tcp;
+    int local; /* for peers of the same node; -1: they use TCP, too */
+};
+#define MESH_LISTENER_NONE ((struct mesh_listener){-1, -1})
+
 struct mesh_options {
     char job[NAME_SIZE];
     uint64_t generation;
@@ -68,7 +76,7 @@ struct mesh_options {
     unsigned rank;
     const struct mesh_peer *peers; /* only the peers with a link to this rank; copied */
     unsigned peer_count;
-    int listener;                  /* from mesh_listen(); borrowed, outlives the mesh */
+    struct mesh_listener listener; /* from mesh_listen(); borrowed, outlives the mesh */
     uint64_t failure_timeout_ns;   /* at least 20 ms */
     uint64_t unexpected_max_bytes; /* messages without a posted receive, of all peers that have no
                                     * share of their own; 0: 256 MiB */
@@ -86,13 +94,17 @@ struct mesh_options {
 struct mesh;
 struct mesh_request; /* one posted send or receive */
 
-/** mesh_listen() - open a listening TCP socket at "host:port" (SO_REUSEADDR) and store its
- * descriptor in *ret_listener */
-int mesh_listen(const char *address, int *ret_listener, struct error *error) CHECK_RESULT;
+/** mesh_listen() - listen at "host:port" (SO_REUSEADDR), and locally beside it where possible */
+int mesh_listen(const char *address, struct mesh_listener *ret_listener,
+                struct error *error) CHECK_RESULT;
+
+/** mesh_listener_close() - stop to listen; afterwards *listener is MESH_LISTENER_NONE */
+void mesh_listener_close(struct mesh_listener *listener);
 
 /** mesh_listener_address() - return the bound address of a listener, with the port that the kernel
  * chose for "host:0" */
-int mesh_listener_address(int listener, char ret_address[ADDRESS_SIZE]) CHECK_RESULT;
+int mesh_listener_address(const struct mesh_listener *listener,
+                          char ret_address[ADDRESS_SIZE]) CHECK_RESULT;
 
 /**
  * mesh_open() - make every link of this generation; blocks until all are up, the time-out, or

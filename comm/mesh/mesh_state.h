@@ -59,6 +59,7 @@ struct connection {
     struct frame_stream stream;
     struct handshake handshake;
     struct tcp_host host; /* while `peer` is NULL */
+    bool local;           /* of this machine and user (local.h); has no host */
     uint64_t deadline_ns; /* monotonic; CONNECTING and GREETING */
     uint64_t heard_ns;    /* attention time (failure_detector.h) */
     uint32_t interest;    /* the events that epoll watches */
@@ -101,6 +102,8 @@ enum mesh_phase {
 
 /* Making the links of a generation (rendezvous.c). */
 struct mesh_rendezvous {
+    struct handshake_identity local_identity; /* on local links: accepts checksums, for nobody but
+                                               * the kernel has the bytes on their way */
     uint64_t deadline_ns; /* UINT64_MAX: no peer that joins later is linked yet */
     unsigned up_count, stranger_count;
     bool listening;
@@ -160,7 +163,8 @@ struct mesh {
     struct handshake_identity identity;
     struct peer *peers; /* by rank, ascending */
     unsigned peer_count;
-    int listener, cancel; /* borrowed */
+    struct mesh_listener listener; /* borrowed */
+    int cancel;                    /* borrowed */
     struct mesh_terms terms;
     struct mesh_io io;
 

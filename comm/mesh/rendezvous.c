@@ -11,6 +11,9 @@
  * the wait: a FAULT from a peer whose mesh of this generation has already failed. A link that
  * breaks before all are up is made again.
  *
+ * Peers of one node find each other's local listener (local.h); what follows about addresses and
+ * floods is about TCP.
+ *
  * A connection from an address that no peer has is closed unread. Peers bind the connections that
  * they make to the address that the plan has of them, so a node with several addresses is known.
  * Addresses of a plan are numbers: they are compared as bytes, and no name server is asked.
@@ -43,6 +46,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/timeouts.h"
+#include "comm/mesh/local.h"
 #include "comm/mesh/mesh_state.h"
 #include "comm/mesh/tcp.h"
 
@@ -118,18 +122,33 @@ static uint64_t attempt_deadline_ns(const struct mesh *mesh, const struct peer *
     return mesh->now_ns + MIN(MAX(left_ns / 4, (uint64_t)ATTEMPT_MIN_NS), (uint64_t)ATTEMPT_MAX_NS);
 }
 
+static bool watch(struct mesh *mesh, int descriptor, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.ptr = &mesh->listener};
+    return epoll_ctl(mesh->io.epoll, EPOLL_CTL_ADD, descriptor, &event) == 0;
+}
+
+static void unwatch_listener(struct mesh *mesh)
+{
+    epoll_ctl(mesh->io.epoll, EPOLL_CTL_DEL, mesh->listener.tcp, NULL);
+    if (mesh->listener.local >= 0)
+        epoll_ctl(mesh->io.epoll, EPOLL_CTL_DEL, mesh->listener.local, NULL);
+}
+
 static void listen_again(struct mesh *mesh)
 {
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = &mesh->listener};
-    mesh->rendezvous.listening =
-        epoll_ctl(mesh->io.epoll, EPOLL_CTL_ADD, mesh->listener, &event) == 0;
+    const struct mesh_listener *listener = &mesh->listener;
+    mesh->rendezvous.listening = watch(mesh, listener->tcp, EPOLLIN) &&
+                                 (listener->local < 0 || watch(mesh, listener->local, EPOLLIN));
     mesh->rendezvous.listen_retry_ns = mesh->now_ns + LISTEN_PAUSE_NS;
+    if (!mesh->rendezvous.listening)
+        unwatch_listener(mesh);
 }
 
 static void listen_pause(struct mesh *mesh)
 {
     if (mesh->rendezvous.listening)
-        epoll_ctl(mesh->io.epoll, EPOLL_CTL_DEL, mesh->listener, NULL);
+        unwatch_listener(mesh);
     mesh->rendezvous.listening = false;
     mesh->rendezvous.listen_retry_ns = mesh->now_ns + LISTEN_PAUSE_NS;
 }
@@ -169,10 +188,8 @@ void rendezvous_end(struct mesh *mesh, int result, const char *text)
         epoll_ctl(mesh->io.epoll, EPOLL_CTL_DEL, mesh->cancel, NULL);
     drop_strangers(mesh);
     if (result == 0) {
-        struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.ptr = &mesh->listener};
         mesh->phase = MESH_OPEN;
-        mesh->rendezvous.listening =
-            epoll_ctl(mesh->io.epoll, EPOLL_CTL_ADD, mesh->listener, &event) == 0;
+        (void)watch(mesh, mesh->listener.tcp, EPOLLIN | EPOLLET); /* to thin its backlog */
     } else
         farewell_give_up(mesh, text);
     pthread_mutex_lock(&mesh->lock);
@@ -192,6 +209,8 @@ void rendezvous_begin(struct mesh *mesh)
     mesh->rendezvous.deadline_ns = deadline_ns(mesh);
     mesh->identity.expects = expects;
     mesh->identity.context = mesh;
+    mesh->rendezvous.local_identity = mesh->identity;
+    mesh->rendezvous.local_identity.checksums = true;
     listen_again(mesh);
     if (mesh->cancel >= 0) {
         struct epoll_event event = {.events = EPOLLIN, .data.ptr = &mesh->cancel};
@@ -369,6 +388,12 @@ static const struct frame_stream_events greeting_events = {
     .item_sent = greeting_item_sent,
 };
 
+static const struct handshake_identity *identity_on(const struct connection *connection)
+{
+    const struct mesh *mesh = connection->mesh;
+    return connection->local ? &mesh->rendezvous.local_identity : &mesh->identity;
+}
+
 /* ---- accepting ---- */
 
 /* Count the peers that the plan has at @host. */
@@ -382,7 +407,7 @@ static unsigned peers_at(const struct mesh *mesh, const struct tcp_host *host)
 
 static bool is_stranger(const struct connection *connection)
 {
-    return !connection->peer && connection->state != CONNECTION_CLOSED &&
+    return !connection->peer && !connection->local && connection->state != CONNECTION_CLOSED &&
            !handshake_fits(&connection->handshake);
 }
 
@@ -426,23 +451,32 @@ static bool may_connect(const struct mesh *mesh, const struct tcp_host *host)
     return mesh->terms.any_address || peers_at(mesh, host) > 0;
 }
 
-static void accept_link(struct mesh *mesh, struct link *link)
+/* Return whether the sender's address may connect; make room for its handshake. */
+static bool admit(struct mesh *mesh, const struct tcp_host *host)
+{
+    if (!may_connect(mesh, host))
+        return false;
+    evict_stranger(mesh, host);
+    return true;
+}
+
+static void accept_link(struct mesh *mesh, struct link *link, bool local)
 {
     uint8_t challenge[HANDSHAKE_CHALLENGE_SIZE];
-    struct tcp_host host = tcp_host_of_peer(link);
-    if (!may_connect(mesh, &host)) {
+    struct tcp_host host = local ? (struct tcp_host){0} : tcp_host_of_peer(link);
+    if (!local && !admit(mesh, &host)) {
         turn_away(mesh, link, &host);
         return;
     }
-    evict_stranger(mesh, &host);
     struct connection *connection = connection_new(mesh, link, NULL, &greeting_events);
     if (!connection) {
         link_free(link);
         return;
     }
     connection->host = host;
+    connection->local = local;
     randombytes_buf(challenge, sizeof(challenge));
-    handshake_accept(&connection->handshake, &mesh->identity, challenge);
+    handshake_accept(&connection->handshake, identity_on(connection), challenge);
     connection->state = CONNECTION_GREETING;
     connection->deadline_ns = mesh->now_ns + ATTEMPT_MAX_NS;
     /* A HELLO that is here already tells a peer from a stranger. */
@@ -454,32 +488,51 @@ static void accept_link(struct mesh *mesh, struct link *link)
 /* Keep a flood of connections from filling the backlog while a mesh is open; serve none of them. */
 void rendezvous_thin(struct mesh *mesh)
 {
-    tcp_thin(mesh->listener);
+    tcp_thin(mesh->listener.tcp);
+}
+
+static int next_link(const struct mesh *mesh, struct link **ret_link, bool *ret_local)
+{
+    const struct mesh_listener *listener = &mesh->listener;
+    int status = listener->local < 0 ? -EAGAIN : local_accept(listener->local, ret_link);
+    *ret_local = status != -EAGAIN;
+    return *ret_local ? status : tcp_accept(listener->tcp, ret_link);
 }
 
 void rendezvous_accept(struct mesh *mesh)
 {
     for (unsigned i = 0; i < ACCEPTS_PER_TURN && mesh->phase == MESH_OPENING; i++) {
         struct link *link;
-        int status = tcp_accept(mesh->listener, &link);
+        bool local;
+        int status = next_link(mesh, &link, &local);
         if (status == -EAGAIN)
             return;
+        if (status == -EACCES)
+            continue;
         if (status < 0) {
             log_warning("cannot accept a link: %s", strerror(-status));
             listen_pause(mesh);
             return;
         }
-        accept_link(mesh, link);
+        accept_link(mesh, link, local);
     }
 }
 
 /* ---- connecting ---- */
 
+static int connect_link(const struct peer *peer, struct link **ret_link, bool *ret_local)
+{
+    const char *address = peer->options.address;
+    *ret_local = peer->options.same_node && local_connect(address, ret_link) == 0;
+    return *ret_local ? 0 : tcp_connect(address, peer->mesh->listener.tcp, ret_link);
+}
+
 static void connect_peer(struct peer *peer)
 {
     struct mesh *mesh = peer->mesh;
     struct link *link;
-    int status = tcp_connect(peer->options.address, mesh->listener, &link);
+    bool local;
+    int status = connect_link(peer, &link, &local);
     if (status < 0) {
         peer->problem = status;
         peer->answered = peer->answered || status == -ECONNREFUSED;
@@ -493,6 +546,7 @@ static void connect_peer(struct peer *peer)
         retry_later(peer);
         return;
     }
+    connection->local = local;
     connection->state = CONNECTION_CONNECTING;
     connection->deadline_ns = attempt_deadline_ns(mesh, peer);
     peer->connection = connection;
@@ -502,10 +556,9 @@ void rendezvous_connected(struct connection *connection)
 {
     uint8_t challenge[HANDSHAKE_CHALLENGE_SIZE];
     struct handshake_reply hello;
-    struct mesh *mesh = connection->mesh;
     randombytes_buf(challenge, sizeof(challenge));
-    handshake_connect(&connection->handshake, &mesh->identity, connection->peer->options.rank,
-                      challenge, &hello);
+    handshake_connect(&connection->handshake, identity_on(connection),
+                      connection->peer->options.rank, challenge, &hello);
     connection->state = CONNECTION_GREETING;
     connection->peer->answered = true;
     int status = frame_stream_put(&connection->stream, hello.frame.type, hello.frame.tag, 0,

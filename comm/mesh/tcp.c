@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/compiler.h"
+#include "comm/mesh/socket_link.h"
 
 #define BACKLOG_LONG 256u /* connections that may wait, if the queue has room for twice as many */
 
@@ -96,84 +97,28 @@ int tcp_local_address(int descriptor, char ret_address[ADDRESS_SIZE])
     return 0;
 }
 
-static int tcp_connected(struct link *link)
-{
-    int problem = 0;
-    socklen_t size = sizeof(problem);
-    if (getsockopt(link->descriptor, SOL_SOCKET, SO_ERROR, &problem, &size) < 0)
-        return -errno;
-    if (problem != 0)
-        return -problem;
-    struct sockaddr_storage peer;
-    size = sizeof(peer);
-    if (getpeername(link->descriptor, (struct sockaddr *)&peer, &size) < 0)
-        return errno == ENOTCONN ? -EINPROGRESS : -errno;
-    return 0;
-}
-
-static ssize_t tcp_send(struct link *link, const struct iovec *parts, int part_count)
-{
-    struct msghdr message = {.msg_iov = (struct iovec *)parts, .msg_iovlen = (size_t)part_count};
-    for (;;) {
-        ssize_t count = sendmsg(link->descriptor, &message, MSG_NOSIGNAL);
-        if (count >= 0)
-            return count;
-        if (errno != EINTR)
-            return -errno;
-    }
-}
-
-static ssize_t tcp_receive(struct link *link, const struct iovec *parts, int part_count)
-{
-    for (;;) {
-        ssize_t count = readv(link->descriptor, parts, part_count);
-        if (count >= 0)
-            return count;
-        if (errno != EINTR)
-            return -errno;
-    }
-}
-
 static void tcp_set_timeout(struct link *link, uint64_t timeout_ns)
 {
     unsigned timeout_ms = (unsigned)MIN(timeout_ns / NS_PER_MS + 1, (uint64_t)1 << 30);
     setsockopt(link->descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof(timeout_ms));
 }
 
-static void tcp_finish(struct link *link)
-{
-    shutdown(link->descriptor, SHUT_WR);
-}
-
-static void tcp_free(struct link *link)
-{
-    close(link->descriptor);
-    free(link);
-}
-
-static const struct link_operations tcp_operations = {
-    .connected = tcp_connected,
-    .send = tcp_send,
-    .receive = tcp_receive,
+static const struct link_operations operations = {
+    .connected = socket_link_connected,
+    .send = socket_link_send,
+    .receive = socket_link_receive,
     .set_timeout = tcp_set_timeout,
-    .finish = tcp_finish,
-    .free = tcp_free,
+    .finish = socket_link_finish,
+    .free = socket_link_free,
 };
 
 /* Make a link; takes the descriptor in every case. */
 static int link_new(int descriptor, struct link **ret_link)
 {
     const int on = 1, unsent_max = UNSENT_MAX_BYTES;
-    struct link *link = malloc(sizeof(*link));
-    if (!link) {
-        close(descriptor);
-        return -ENOMEM;
-    }
     setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     setsockopt(descriptor, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_max, sizeof(unsent_max));
-    *link = (struct link){.operations = &tcp_operations, .descriptor = descriptor};
-    *ret_link = link;
-    return 0;
+    return socket_link_new(descriptor, &operations, ret_link);
 }
 
 static struct tcp_host host_of(const struct sockaddr *socket)
@@ -269,16 +214,8 @@ int tcp_connect(const char *address, int listener, struct link **ret_link)
 
 int tcp_accept(int listener, struct link **ret_link)
 {
-    for (;;) {
-        int descriptor = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (descriptor >= 0)
-            return link_new(descriptor, ret_link);
-        /* ECONNABORTED: the connector left while it waited in the backlog; another may wait behind
-         * it.
-         */
-        if (errno != EINTR && errno != ECONNABORTED)
-            return -errno;
-    }
+    int descriptor = socket_link_accept(listener);
+    return descriptor < 0 ? descriptor : link_new(descriptor, ret_link);
 }
 
 /* ---- whose connections wait ---- */

@@ -369,6 +369,7 @@ static int open_links(struct trainer *trainer, unsigned rank, const struct plan 
         peers[i].rank = ranks[i];
         peers[i].unexpected_max_bytes = unexpected_bytes(trainer, rank, ranks[i]);
         peers[i].joins_later = newcomer && worker->instance != 0;
+        peers[i].same_node = strcmp(worker->node, trainer->options->node) == 0;
         snprintf(peers[i].name, sizeof(peers[i].name), "%s/%u", worker->node, worker->slot);
         snprintf(peers[i].address, sizeof(peers[i].address), "%s", worker->address);
     }

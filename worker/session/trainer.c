@@ -450,7 +450,7 @@ static int open_all(struct trainer *trainer, struct error *error)
 
     if (status)
         return status;
-    status = mesh_doorman_new(trainer->listener, &trainer->doorman);
+    status = mesh_doorman_new(trainer->listener.tcp, &trainer->doorman);
     if (status)
         return error_set(error, status, "watching the port: %s", strerror(-status));
     status_report_send(trainer, WORKER_STARTING, "");
@@ -468,8 +468,10 @@ static int open_all(struct trainer *trainer, struct error *error)
 static int trainer_init(struct trainer *trainer, const struct worker_options *options,
                         struct error *error)
 {
-    *trainer = (struct trainer){
-        .options = options, .listener = -1, .commands.cancel = -1, .metrics.validation_loss = NAN};
+    *trainer = (struct trainer){.options = options,
+                                .listener = MESH_LISTENER_NONE,
+                                .commands.cancel = -1,
+                                .metrics.validation_loss = NAN};
     pthread_mutex_init(&trainer->links.lock, NULL);
     if (getrandom(&trainer->instance, sizeof(trainer->instance), 0) != sizeof(trainer->instance))
         return error_set(error, -EIO, "no random numbers from the kernel");
@@ -495,7 +497,7 @@ static void trainer_done(struct trainer *trainer)
         generation_close(trainer);
     generation_forget_step(trainer);
     mesh_doorman_free(trainer->doorman);
-    close_descriptor(&trainer->listener); /* before the socket: it shows who has the port */
+    mesh_listener_close(&trainer->listener); /* before the socket: it shows who has the port */
     start_watch_free(trainer->start_watch);
     control_server_stop(trainer->report.control);
     snapshot_free(trainer->checkpoints.snapshot);

@@ -48,7 +48,7 @@ struct trainer {
     const struct worker_options *options;
     struct job_spec spec;
     uint64_t instance;
-    int listener;
+    struct mesh_listener listener;
     struct mesh_doorman *doorman; /* at the listener */
     struct start_watch *start_watch;
     struct slot_device device;

@@ -18,7 +18,7 @@
 
 #include "base/bytes.h"
 
-bool world_checksums;
+bool world_checksums, world_same_node;
 
 void world_init(struct world *world, unsigned count)
 {
@@ -31,14 +31,14 @@ void world_init(struct world *world, unsigned count)
     for (unsigned i = 0; i < count; i++) {
         struct error error = {0};
         assert_int_equal(mesh_listen("127.0.0.1:0", &world->listeners[i], &error), 0);
-        assert_int_equal(mesh_listener_address(world->listeners[i], world->addresses[i]), 0);
+        assert_int_equal(mesh_listener_address(&world->listeners[i], world->addresses[i]), 0);
     }
 }
 
 void world_done(struct world *world)
 {
     for (unsigned i = 0; i < world->count; i++)
-        close(world->listeners[i]);
+        mesh_listener_close(&world->listeners[i]);
 }
 
 struct mesh_options world_options(const struct world *world, unsigned rank, struct mesh_peer *peers)
@@ -62,6 +62,7 @@ struct mesh_options world_options(const struct world *world, unsigned rank, stru
         struct mesh_peer *peer = &peers[options.peer_count++];
         *peer = (struct mesh_peer){.rank = i,
                                    .unexpected_max_bytes = world->shares[i],
+                                   .same_node = world_same_node,
                                    .joins_later = world->late[i] && !world->late[rank]};
         memcpy(peer->address, world->addresses[i], ADDRESS_SIZE);
         snprintf(peer->name, sizeof(peer->name), "%c/0", (char)('a' + (int)i));

@@ -17,12 +17,14 @@
 #define WORLD_OPEN_NS   (20 * NS_PER_SECOND)
 #define WORLD_SILENT_NS (10 * NS_PER_SECOND) /* no rank is silent by accident on a busy machine */
 
-extern bool world_checksums; /* of all worlds from now on: links do with checksums */
+/* Of all worlds from now on. */
+extern bool world_checksums; /* links do with checksums */
+extern bool world_same_node; /* ranks link within the machine; else by TCP */
 
 struct world {
     unsigned count;
     bool chain; /* links between neighbours only; else between all */
-    int listeners[WORLD_MAX];
+    struct mesh_listener listeners[WORLD_MAX];
     char addresses[WORLD_MAX][ADDRESS_SIZE];
     uint64_t generation;
     uint64_t failure_timeout_ns;

@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "comm/mesh/local.h"
 #include "lib/comm/mesh_harness.h"
 
 static void fill(uint8_t *data, size_t size, unsigned seed)
@@ -386,8 +387,7 @@ static void test_a_host_that_gives_no_sign_of_life_is_named_soon(void **state)
     struct black_hole hole;
     world_init(&world, 4);
     world.failure_timeout_ns = 50 * NS_PER_MS;
-    close(world.listeners[0]); /* refuses: its worker is not there yet */
-    world.listeners[0] = -1;
+    mesh_listener_close(&world.listeners[0]); /* refuses: its worker is not there yet */
     black_hole_init(&hole, world.addresses[1]);
     struct opener openers[2]; /* of ranks 2 and 3 */
     for (unsigned i = 0; i < 2; i++)
@@ -412,6 +412,28 @@ static void let_time_pass(uint64_t duration_ns)
     world_opener_start(&lone, &world, 0);
     assert_int_equal(world_opener_join(&lone), -ETIMEDOUT);
     world_done(&world);
+}
+
+/* The peer's TCP listener lets nobody in. */
+static void test_workers_of_one_node_need_no_tcp(void **state)
+{
+    (void)state;
+    struct world world;
+    struct black_hole hole;
+    bool before = world_same_node;
+    world_same_node = true;
+    world_init(&world, 2);
+    close(world.listeners[0].local);
+    black_hole_init(&hole, world.addresses[0]);
+    assert_int_equal(local_listen(world.addresses[0], &world.listeners[0].local), 0);
+    world_open(&world);
+    uint32_t word = 5;
+    send_now(world.meshes[1], 0, 1, &word, sizeof(word));
+    receive_equal(world.meshes[0], 1, 1, &word, sizeof(word));
+    world_close(&world);
+    world_done(&world);
+    black_hole_done(&hole);
+    world_same_node = before;
 }
 
 /* Ranks 1 and 3 still compute the step of the generation before, longer than links may take. */
@@ -513,7 +535,7 @@ static void test_options_are_checked(void **state)
     snprintf(peers[1].address, ADDRESS_SIZE, "localhost");
     assert_int_equal(mesh_open(&options, -1, &mesh, &error), -EINVAL);
     assert_non_null(strstr(error.text, "localhost"));
-    int listener;
+    struct mesh_listener listener;
     static const char *const wrong[] = {"",        ":",           "127.0.0.1", ":80",
                                         "[::1:80", "127.0.0.1:x", "a:1"};
     for (size_t i = 0; i < ARRAY_COUNT(wrong); i++)
@@ -590,6 +612,7 @@ int main(void)
         cmocka_unit_test(test_stale_connections_in_the_backlog_are_harmless),
         cmocka_unit_test(test_opening_ends_at_its_deadline_and_names_who_is_missing),
         cmocka_unit_test(test_a_host_that_gives_no_sign_of_life_is_named_soon),
+        cmocka_unit_test(test_workers_of_one_node_need_no_tcp),
         cmocka_unit_test(test_those_who_join_later_are_waited_for),
         cmocka_unit_test(test_one_that_does_not_join_with_the_others_is_missed),
         cmocka_unit_test(test_without_a_timeout_a_late_peer_is_awaited),
@@ -599,5 +622,7 @@ int main(void)
         cmocka_unit_test(test_a_mesh_of_one_opens_and_closes),
         cmocka_unit_test(test_bytes_and_messages_are_counted),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests_name("by TCP", tests, NULL, NULL);
+    world_same_node = true;
+    return failed + cmocka_run_group_tests_name("within one node", tests, NULL, NULL);
 }

@@ -96,10 +96,10 @@ static void test_a_translated_address_gets_in_where_that_is_set(void **state)
 static void listen_at(struct world *world, unsigned rank, const char *address)
 {
     struct error error = {0};
-    close(world->listeners[rank]);
+    mesh_listener_close(&world->listeners[rank]);
     if (mesh_listen(address, &world->listeners[rank], &error) < 0)
         fail_msg("%s", error.text);
-    assert_int_equal(mesh_listener_address(world->listeners[rank], world->addresses[rank]), 0);
+    assert_int_equal(mesh_listener_address(&world->listeners[rank], world->addresses[rank]), 0);
 }
 
 /* On this machine the kernel would let rank 1 connect from 127.0.0.1, which is rank 0's alone. */
