@@ -37,7 +37,7 @@ firn_install(lib/tmpfiles.d FILES systemd/tmpfiles.conf systemd/tmpfiles.conf.in
 
 # An example, not the configuration in force: the administrator's own is never replaced.
 firn_install(${CMAKE_INSTALL_DOCDIR} FILES systemd/firnd.yaml systemd/firnd.yaml.in systemd/firnd-gpu.conf)
-firn_install(${CMAKE_INSTALL_DOCDIR} FILES README.md LICENSE docs/*.md)
+firn_install(${CMAKE_INSTALL_DOCDIR} FILES README.md CHANGELOG.md LICENSE docs/*.md)
 firn_install(${CMAKE_INSTALL_DOCDIR}/examples FILES examples/*.yaml)
 
 foreach(section 1 5 7 8)

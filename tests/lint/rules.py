@@ -5,6 +5,7 @@ Each rule is a generator over one file that yields (line number, what is wrong).
 text file under ROOT except build folders and hidden ones, so a file is held to the rules before
 it is added to git. Exit status 1 when anything was found.
 """
+import functools
 import os
 import re
 import subprocess
@@ -95,6 +96,7 @@ NO_HEAD = re.compile(r"$|.*;$|[#/}]| \*")  # a line that no function's head goes
 # Square roots and roundings are exact; the last place of these belongs to the library.
 NAMED_FILE = re.compile(r"(?<![\w./-])((?:base|kernels|model|comm|checkpoint|membership|elastic|protocol|worker|daemon|ctl)"
                         r"/[\w/]+\.(?:cuh|cu|c|h))\b")
+NAMED_TEST = re.compile(r"(?<![\w./-])(?:tests/[\w/]+/)?(test_\w+\.(?:c|py))\b")
 LIBM = re.compile(r"\b((?:exp|exp2|expm1|log|log2|log10|log1p|pow|sin|cos|sincos|tan|asin|acos|atan|atan2"
                   r"|sinh|cosh|tanh|erf|erfc|cbrt|hypot|tgamma|lgamma)[fl]?)\s*\(")
 # A time-out beside a number, or the failure time-out beside a constant that is not of the one table.
@@ -156,6 +158,38 @@ def named_file(file):
         for name in NAMED_FILE.findall(line) if not INCLUDE.match(line) else ():
             if not os.path.exists(os.path.join(file.root, name)):
                 yield number, f"{name} does not exist"
+
+
+@functools.cache
+def names_of_tests(root):
+    """The names of all files below tests/."""
+    return {name for _, _, names in os.walk(os.path.join(root, "tests")) for name in names}
+
+
+def named_test(file):
+    """A test that a document names exists."""
+    if file.extension != ".md":
+        return
+    for number, line in enumerate(file.lines, 1):
+        for name in NAMED_TEST.findall(line):
+            if name not in names_of_tests(file.root):
+                yield number, f"{name} is no test"
+
+
+VERSIONS = (("comm/mesh/frame.h", "FRAME_VERSION", "link protocol"),
+            ("elastic/plan/versions.h", "VERSIONS_CONTROL", "control protocol"))
+
+
+def changes(file):
+    """The newest section of the changes has the numbers of the protocols that the programs speak."""
+    if file.path != "CHANGELOG.md":
+        return
+    newest = re.split(r"^## ", file.text, flags=re.M)[1]
+    for path, name, words in VERSIONS:
+        with open(os.path.join(file.root, path), encoding="utf-8") as header:
+            version = re.search(rf"#define {name}\s+(\d+)", header.read()).group(1)
+        if f"| {words} | {version} |" not in newest:
+            yield 1, f"the newest version has no line '| {words} | {version} |', as {path} has it"
 
 
 def may_see_room(path, included):
@@ -344,7 +378,7 @@ def test_name(file):
 
 RULES = (dependency, crowded_room, own_header_first, pragma_once, file_length, function_length,
          crowded_struct, marks, machine_path, sleeping, ending, dialect, libm, own_timeout,
-         named_file, test_name)
+         named_file, named_test, changes, test_name)
 
 
 def tree(root):

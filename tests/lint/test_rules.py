@@ -85,6 +85,21 @@ class Rules(Tree):
         found = list(rules.named_file(rules.File(self.root, "elastic/named.c")))
         self.assertEqual(found, [(1, "elastic/gone.c does not exist")])
 
+    def test_tests_that_documents_name_exist(self):
+        self.write("tests/unit/base/test_there.c", "int there;\n")
+        self.write("docs/proof.md", "`tests/unit/base/test_there.c`, `test_there.c`\n`test_gone.py`\n")
+        found = list(rules.named_test(rules.File(self.root, "docs/proof.md")))
+        self.assertEqual(found, [(2, "test_gone.py is no test")])
+
+    def test_changes_have_the_versions_of_the_protocols(self):
+        self.write("comm/mesh/frame.h", "#define FRAME_VERSION 4\n")
+        self.write("elastic/plan/versions.h", "#define VERSIONS_CONTROL        2\n")
+        older = "## 0.1\n\n| link protocol | 4 |\n| control protocol | 2 |\n"
+        self.write("CHANGELOG.md", "# Changes\n\n## 0.2\n\n| link protocol | 4 |\n| control protocol | 1 |\n\n" + older)
+        found = list(rules.changes(rules.File(self.root, "CHANGELOG.md")))
+        self.assertEqual([what for _, what in found],
+                         ["the newest version has no line '| control protocol | 2 |', as elastic/plan/versions.h has it"])
+
     def test_files_that_call_each_other_in_a_circle(self):
         for name, called in (("above", "first"), ("first", "second"), ("second", "third"), ("third", "first"), ("below", "none")):
             self.write(f"elastic/plan/{name}.c", f"void {called}(void);\nvoid {name}(void)\n{{\n    {called}();\n}}\n")

@@ -268,20 +268,67 @@ static void test_a_models_folder_says_what_the_file_does_not(void **state)
     assert_non_null(strstr(error.text, path));
 }
 
+/* The models that examples and the guide begin with: as their users would download them, beside the
+ * job's file. */
+static const struct {
+    const char *name, *config;
+} hub_models[] = {
+    {"qwen",
+     "{\"model_type\": \"qwen2\", \"num_hidden_layers\": 24, \"hidden_size\": 896, "
+     "\"num_attention_heads\": 14, \"num_key_value_heads\": 2, \"intermediate_size\": 4864, "
+     "\"vocab_size\": 151936, \"rope_theta\": 1000000.0, \"tie_word_embeddings\": true, "
+     "\"use_sliding_window\": false}"},
+    {"Llama-3.2-1B-Instruct",
+     "{\"model_type\": \"llama\", \"num_hidden_layers\": 16, \"hidden_size\": 2048, "
+     "\"num_attention_heads\": 32, \"num_key_value_heads\": 8, \"intermediate_size\": 8192, "
+     "\"vocab_size\": 128256, \"head_dim\": 64, \"rope_theta\": 500000.0, "
+     "\"tie_word_embeddings\": true, \"rope_scaling\": {\"rope_type\": \"llama3\", "
+     "\"factor\": 32.0, \"low_freq_factor\": 1.0, \"high_freq_factor\": 4.0, "
+     "\"original_max_position_embeddings\": 8192}}"},
+};
+
+static void download_models(void)
+{
+    char path[256];
+    struct error error = {0};
+    for (size_t i = 0; i < ARRAY_COUNT(hub_models); i++) {
+        const char *config = hub_models[i].config;
+        snprintf(path, sizeof(path), "%s/%s", folder, hub_models[i].name);
+        assert_int_equal(file_make_directories(path, 0700, &error), 0);
+        snprintf(path, sizeof(path), "%s/%s/config.json", folder, hub_models[i].name);
+        assert_int_equal(file_replace(path, config, strlen(config), 0600, &error), 0);
+    }
+}
+
+static void remove_models(void)
+{
+    char path[256];
+    for (size_t i = 0; i < ARRAY_COUNT(hub_models); i++) {
+        snprintf(path, sizeof(path), "%s/%s/config.json", folder, hub_models[i].name);
+        assert_int_equal(unlink(path), 0);
+        snprintf(path, sizeof(path), "%s/%s", folder, hub_models[i].name);
+        assert_int_equal(rmdir(path), 0);
+    }
+}
+
 static void test_every_example_is_a_job(void **state)
 {
     (void)state;
     char pattern[4096];
     glob_t found;
+    download_models();
     source_path("examples/*.yaml", pattern, sizeof(pattern));
     assert_int_equal(glob(pattern, 0, NULL, &found), 0);
     assert_true(found.gl_pathc >= 3);
     for (size_t i = 0; i < found.gl_pathc; i++) {
+        CLEANUP(bytes_done) struct bytes text = {0};
         struct error error = {0};
-        if (job_file_load(found.gl_pathv[i], &spec, &error) != 0)
-            fail_msg("%s", error.text);
+        assert_int_equal(file_read(found.gl_pathv[i], 1u << 20, &text, &error), 0);
+        if (load((const char *)text.data, &error) != 0)
+            fail_msg("%s: %s", found.gl_pathv[i], error.text);
     }
     globfree(&found);
+    remove_models();
 }
 
 /* Every example of the guide must work when it is copied out. */
@@ -292,6 +339,7 @@ static void test_every_example_of_the_guide_is_a_job(void **state)
     CLEANUP(bytes_done) struct bytes text = {0};
     struct error error = {0};
     unsigned count = 0;
+    download_models();
     source_path("docs/job.md", path, sizeof(path));
     assert_int_equal(file_read(path, 1u << 20, &text, &error), 0);
     for (char *at = strstr((char *)text.data, "```yaml\n"); at; at = strstr(at, "```yaml\n")) {
@@ -305,6 +353,7 @@ static void test_every_example_of_the_guide_is_a_job(void **state)
         count++;
     }
     assert_int_equal(count, 3);
+    remove_models();
 }
 
 int main(void)
