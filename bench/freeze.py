@@ -21,9 +21,9 @@ And only where --rows names them, all of it with another policy:
   budget     until a step needs half of its arithmetic, alpha = 1/3, after each epoch
 
 Printed: seconds from the first commit to the last, and how many times faster than `static`; pauses; samples whose frozen
-output was loaded; the step of each layout as it was, and as the planner predicted it: times that factor by which its
-prediction of `static` was wrong, since slots were measured before they were limited. The validation loss is that of the
-finished model, its mean and standard deviation over S seeds (of `static` and `all` only, where S is above 1).
+output was loaded; the step of each layout as it was, and as the planner predicted it when it chose the layout for the layers
+that were frozen then. The validation loss is that of the finished model, its mean and standard deviation over S seeds (of
+`static` and `all` only, where S is above 1).
 
 Then fine-tuning: the same model, nine layers frozen from the start, four epochs of 20 steps, on two slots of a whole
 processor, and in a pipeline of four stages of 0.2; with kept outputs and without. Exit status 1 if a bit differs.
@@ -140,8 +140,9 @@ def show(report, row, lines, events, static):
         spans.setdefault((line["generation"], line["stages"], line["replicas"], line["frozen_layers"]), []).append(line)
     for (generation, stages, replicas, frozen), span in spans.items():
         measured = median([line["step_ms"] / 1e3 for line in span[1:] or span])
+        expected = predicted.pop(generation, None)  # of the layers that were frozen when it was planned
         report.say(f"     {stages} x {replicas}, {frozen:2} frozen, {len(span):3} steps: {measured:.3f} s"
-                   + (f", predicted {predicted[generation]:.3f}" if generation in predicted else ""))
+                   + (f", predicted {expected:.3f}" if expected else ""))
     return sum(pauses)
 
 
