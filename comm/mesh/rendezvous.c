@@ -491,23 +491,15 @@ void rendezvous_thin(struct mesh *mesh)
     tcp_thin(mesh->listener.tcp);
 }
 
-static int next_link(const struct mesh *mesh, struct link **ret_link, bool *ret_local)
-{
-    const struct mesh_listener *listener = &mesh->listener;
-    int status = listener->local < 0 ? -EAGAIN : local_accept(listener->local, ret_link);
-    *ret_local = status != -EAGAIN;
-    return *ret_local ? status : tcp_accept(listener->tcp, ret_link);
-}
-
-void rendezvous_accept(struct mesh *mesh)
+static void accept_waiting(struct mesh *mesh, bool local)
 {
     for (unsigned i = 0; i < ACCEPTS_PER_TURN && mesh->phase == MESH_OPENING; i++) {
         struct link *link;
-        bool local;
-        int status = next_link(mesh, &link, &local);
+        int status = local ? local_accept(mesh->listener.local, &link)
+                           : tcp_accept(mesh->listener.tcp, &link);
         if (status == -EAGAIN)
             return;
-        if (status == -EACCES)
+        if (status == -EACCES && local)
             continue;
         if (status < 0) {
             log_warning("cannot accept a link: %s", strerror(-status));
@@ -516,6 +508,14 @@ void rendezvous_accept(struct mesh *mesh)
         }
         accept_link(mesh, link, local);
     }
+}
+
+/* A flood at one listener does not keep peers at the other waiting. */
+void rendezvous_accept(struct mesh *mesh)
+{
+    accept_waiting(mesh, false);
+    if (mesh->listener.local >= 0)
+        accept_waiting(mesh, true);
 }
 
 /* ---- connecting ---- */
