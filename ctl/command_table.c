@@ -67,8 +67,13 @@ static const struct flag stages = {
 static const struct flag replicas = {
     "replicas", "R", FLAG_NUMBER, 1, 4096, "pin the number of replicas (else firn chooses)"};
 static const struct flag set = {
-    "set", "KEY=VALUE", FLAG_TEXT,
-    0,     0,           "change a key of the job file (train.steps=200); may be repeated"};
+    "set",
+    "KEY=VALUE",
+    FLAG_TEXT,
+    0,
+    0,
+    "change a key of the job file (train.steps=200), before it is checked; may be repeated; "
+    "paths are relative to this folder"};
 static const struct flag from_path = {
     "from", "PATH", FLAG_TEXT,
     0,      0,      "begin from this checkpoint (or the newest in this folder), not from step 0"};
@@ -403,7 +408,8 @@ const struct command commands[] = {
      .operands = "JOB|PATH FOLDER",
      .operands_min = 2,
      .operands_max = 2,
-     .summary = "write a plain Hugging Face folder: model.safetensors and config.json",
+     .summary =
+         "write a plain Hugging Face folder: model.safetensors, config.json, and the tokenizer's files",
      .details = "FOLDER must not exist. The job may go on training meanwhile.",
      .flags = {&step, &dtype},
      .run = run_checkpoint_export},
@@ -427,7 +433,8 @@ const struct command commands[] = {
      .details =
          "A dry run of the planner with estimated costs, and how often the job goes over its "
          "data, where that is here. Nothing is submitted.",
-     .flags = {&plan_slots, &plan_gpu, &plan_nodes, &devices, &stages, &replicas, &frozen, &json},
+     .flags = {&plan_slots, &plan_gpu, &plan_nodes, &devices, &stages, &replicas, &set, &frozen,
+               &json},
      .run = run_plan},
     {.name = "sample",
      .operands = "JOB|PATH",

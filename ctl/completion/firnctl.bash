@@ -47,7 +47,7 @@ _firnctl_flags()
     'checkpoint remove') flags='--step --force --damaged --all' ;;
     'checkpoint export') flags='--step --dtype' ;;
     'checkpoint fetch') flags='--step --bucket --object-store' ;;
-    'plan') flags='--slots --gpu --nodes --devices --stages --replicas --frozen --json' ;;
+    'plan') flags='--slots --gpu --nodes --devices --stages --replicas --set --frozen --json' ;;
     'sample') flags='--prompt --tokens --temperature --top-k --seed --step' ;;
     'version') flags='' ;;
     'help') flags='' ;;

@@ -9,6 +9,7 @@
 #include "base/yaml/yaml_tree.h"
 #include "ctl/job/job_path.h"
 #include "ctl/job/job_pretrained.h"
+#include "ctl/job/job_settings.h"
 
 #define MISTAKES_TOLD_MAX 100
 
@@ -100,7 +101,8 @@ static int read_input(struct bytes *ret_text, struct error *error)
     return ferror(stdin) ? error_set(error, -EIO, "standard input: it cannot be read") : 0;
 }
 
-int job_file_load(const char *path, struct job_spec *ret_spec, struct error *error)
+int job_file_load(const char *path, const struct arguments *settings, struct job_spec *ret_spec,
+                  struct error *error)
 {
     CLEANUP(bytes_done) struct bytes text = {0};
     AUTO_YAML_TREE struct yaml_tree *tree = NULL;
@@ -118,6 +120,8 @@ int job_file_load(const char *path, struct job_spec *ret_spec, struct error *err
     if (is_input)
         path = "standard input";
     status = yaml_tree_parse((const char *)text.data, text.size_bytes, path, &tree, error);
+    if (status == 0 && settings)
+        status = job_settings_edit(settings, yaml_tree_root(tree), error);
     if (status == 0)
         status = job_pretrained_fill(yaml_tree_root(tree), folder, error);
     if (status == 0)

@@ -99,6 +99,21 @@ static json_t *absolute(const struct schema_key *key, json_t *value)
     return path;
 }
 
+static int check_value(const struct schema_key *key, const json_t *value, struct error *error)
+{
+    char found[JOB_FOUND_SIZE], allowed[SCHEMA_TEXT_SIZE];
+    AUTO_FREE struct job_spec *scratch = calloc(1, sizeof(*scratch));
+
+    if (!scratch)
+        return error_set(error, -ENOMEM, "no memory for a setting");
+    if (job_value_decode(key, value, scratch))
+        return 0;
+    job_value_describe(value, found);
+    schema_allowed(key, allowed);
+    return error_set(error, COMMAND_USAGE, "--set: %s: found %s; needs %s", key->path, found,
+                     allowed);
+}
+
 static int set_one(json_t *root, const char *setting, struct error *error)
 {
     AUTO_YAML_TREE struct yaml_tree *tree = NULL;
@@ -115,10 +130,24 @@ static int set_one(json_t *root, const char *setting, struct error *error)
     int status = yaml_tree_parse(equals + 1, strlen(equals + 1), "--set", &tree, error);
     if (status)
         return status;
-    json_t *value = absolute(key, json_incref(yaml_tree_root(tree)));
-    return json_object_set_new(section_of(root, path), schema_last_word(path), value)
+    AUTO_JSON json_t *value = absolute(key, json_incref(yaml_tree_root(tree)));
+    status = check_value(key, value, error);
+    json_t *section = status ? NULL : section_of(root, path);
+    if (!json_is_object(section)) /* a mistake of the file, which is told when it is decoded */
+        return status;
+    return json_object_set(section, schema_last_word(path), value)
                ? error_set(error, -ENOMEM, "no memory for a setting")
                : 0;
+}
+
+int job_settings_edit(const struct arguments *arguments, json_t *root, struct error *error)
+{
+    const char *setting;
+    int status = 0;
+
+    for (unsigned i = 0; !status && (setting = arguments_each(arguments, "set", i)); i++)
+        status = set_one(root, setting, error);
+    return status;
 }
 
 int job_settings_apply(const struct arguments *arguments, struct job_spec *spec,
@@ -132,9 +161,7 @@ int job_settings_apply(const struct arguments *arguments, struct job_spec *spec,
     root = job_spec_encode(spec);
     if (!root || drop_derived(root, spec))
         return error_set(error, -ENOMEM, "no memory for the settings");
-    const char *setting;
-    for (unsigned i = 0; !status && (setting = arguments_each(arguments, "set", i)); i++)
-        status = set_one(root, setting, error);
+    status = job_settings_edit(arguments, root, error);
     if (!status)
         status = job_spec_decode(root, "with --set", NULL, NULL, spec, error);
     return status == -EINVAL ? COMMAND_USAGE : status;

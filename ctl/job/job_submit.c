@@ -31,16 +31,16 @@ struct submission {
     struct checkpoint_record checkpoint; /* recorded with the job */
 };
 
-/* From the file, and without one as the checkpoint remembers the job. */
+/* From the file, and without one as the checkpoint remembers the job; changed by --set. */
 static int load_spec(const struct arguments *arguments, struct submission *submission,
                      struct error *error)
 {
     if (arguments->operand_count > 0)
-        return job_file_load(arguments->operands[0], &submission->spec, error);
+        return job_file_load(arguments->operands[0], arguments, &submission->spec, error);
     if (!submission->begins_from)
         return error_set(error, COMMAND_USAGE, "job submit wants FILE, or --from PATH");
     submission->spec = submission->origin;
-    return 0;
+    return job_settings_apply(arguments, &submission->spec, error);
 }
 
 static int load_origin(const struct arguments *arguments, struct submission *submission,
@@ -78,8 +78,6 @@ static int load(const struct arguments *arguments, struct submission *submission
 
     if (!status)
         status = load_spec(arguments, submission, error);
-    if (!status)
-        status = job_settings_apply(arguments, spec, error);
     if (!status)
         status = check_origin(submission, error);
     if (status || !name)

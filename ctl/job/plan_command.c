@@ -246,9 +246,12 @@ static void warn_of_memory(const struct dry_run *run)
     for (unsigned i = 0; i < run->slot_count; i++)
         if (run->slots[i].memory_bytes > 0)
             return;
+    unsigned of_first = 0; /* node; all have as many */
+    for (unsigned i = 0; i < run->slot_count; i++)
+        of_first += strcmp(run->slots[i].node, run->slots[0].node) == 0;
     printf("\nThe memory of the slots is not known, so the plan did not check it: set it, as in "
            "--slots %u@8GiB\n",
-           run->slot_count);
+           of_first);
 }
 
 static void tell_switch(const struct dry_run *run)
@@ -313,7 +316,7 @@ int run_plan(const struct arguments *arguments, struct error *error)
     int status;
 
     run.spec = calloc(1, sizeof(*run.spec));
-    status = run.spec ? job_file_load(arguments->operands[0], run.spec, error) : -ENOMEM;
+    status = run.spec ? job_file_load(arguments->operands[0], arguments, run.spec, error) : -ENOMEM;
     if (!status)
         run.frozen_layers =
             (unsigned)arguments_number(arguments, "frozen", run.spec->elastic.freeze.from_start);

@@ -140,8 +140,10 @@ static void check_freezing(struct job_problems *problems, const struct job_spec 
 static void check_guard(struct job_problems *problems, const struct job_spec *spec)
 {
     if (spec->elastic.freeze.guard > 0 && spec->evaluate.every == 0)
-        job_problem(problems, "elastic.freeze.guard",
-                    "a guard follows the validation loss, which evaluate.every 0 never measures");
+        job_problem(
+            problems, "elastic.freeze.guard",
+            "a guard follows the validation loss, which evaluate.every 0 never measures: set "
+            "evaluate.every");
 }
 
 static void check_thaw(struct job_problems *problems, const struct job_spec *spec)
@@ -149,11 +151,14 @@ static void check_thaw(struct job_problems *problems, const struct job_spec *spe
     if (spec->elastic.freeze.thaw <= 0)
         return;
     if (spec->elastic.freeze.policy == JOB_FREEZE_NONE)
-        job_problem(problems, "elastic.freeze.thaw",
-                    "with elastic.freeze.policy none no layer freezes that could thaw");
+        job_problem(
+            problems, "elastic.freeze.thaw",
+            "with elastic.freeze.policy none no layer freezes that could thaw: choose a policy");
     else if (spec->evaluate.every == 0)
-        job_problem(problems, "elastic.freeze.thaw",
-                    "layers thaw by the validation loss, which evaluate.every 0 never measures");
+        job_problem(
+            problems, "elastic.freeze.thaw",
+            "layers thaw by the validation loss, which evaluate.every 0 never measures: set "
+            "evaluate.every");
 }
 
 /* Plasticity is measured in evaluations: the steps of decisions must be among those of evaluations.
@@ -166,8 +171,10 @@ static void check_plasticity(struct job_problems *problems, const struct job_spe
     if (freeze->policy != JOB_FREEZE_PLASTICITY)
         return;
     if (every == 0)
-        job_problem(problems, "elastic.freeze.policy",
-                    "plasticity is measured in evaluations, which evaluate.every 0 never makes");
+        job_problem(
+            problems, "elastic.freeze.policy",
+            "plasticity is measured in evaluations, which evaluate.every 0 never makes: set "
+            "evaluate.every");
     else if (freeze->every % every)
         job_problem(problems, "elastic.freeze.every",
                     "plasticity is measured in evaluations: %" PRIu64
@@ -189,7 +196,8 @@ static void check_budget(struct job_problems *problems, const struct job_spec *s
     if (freeze->policy == JOB_FREEZE_BUDGET && freeze->budget < least)
         job_problem(problems, "elastic.freeze.budget",
                     "%g is less than the %.3f that a step costs with all layers frozen but the %u "
-                    "of elastic.freeze.keep_active",
+                    "of elastic.freeze.keep_active: set that at the least, or keep fewer layers "
+                    "active",
                     freeze->budget, ceil(least * 1000) / 1000, freeze->keep_active);
 }
 

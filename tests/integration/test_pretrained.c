@@ -93,7 +93,7 @@ static void load_job(const char *family, struct job_spec *ret_spec)
              "name: x\nmodel: {from: %s, context: %d}\ndata: {path: d}\ntrain: {steps: 1}\n",
              family, CONTEXT);
     assert_int_equal(file_replace(path, text, strlen(text), 0600, &error), 0);
-    if (job_file_load(path, ret_spec, &error))
+    if (job_file_load(path, NULL, ret_spec, &error))
         fail_msg("%s", error.text);
 }
 

@@ -37,7 +37,7 @@ static int load(const char *yaml, struct error *error)
 {
     memset(error, 0, sizeof(*error));
     assert_int_equal(file_replace(job_path, yaml, strlen(yaml), 0600, error), 0);
-    return job_file_load(job_path, &spec, error);
+    return job_file_load(job_path, NULL, &spec, error);
 }
 
 #define MODEL "model: {layers: 2, width: 8, heads: 2, context: 16}\n"
@@ -181,7 +181,7 @@ static void test_standard_input_that_is_empty(void **state)
     (void)state;
     struct error error = {0};
     assert_non_null(freopen("/dev/null", "r", stdin));
-    assert_int_equal(job_file_load("-", &spec, &error), -EINVAL);
+    assert_int_equal(job_file_load("-", NULL, &spec, &error), -EINVAL);
     assert_non_null(strstr(error.text, "standard input"));
 }
 
@@ -202,9 +202,9 @@ static void test_files_that_cannot_be_read(void **state)
 {
     (void)state;
     struct error error = {0};
-    assert_int_equal(job_file_load("/nowhere/job.yaml", &spec, &error), -ENOENT);
+    assert_int_equal(job_file_load("/nowhere/job.yaml", NULL, &spec, &error), -ENOENT);
     assert_non_null(strstr(error.text, "/nowhere/job.yaml"));
-    assert_true(job_file_load(folder, &spec, &error) < 0); /* a folder */
+    assert_true(job_file_load(folder, NULL, &spec, &error) < 0); /* a folder */
 }
 
 static void source_path(const char *below, char *ret_path, size_t path_size)
@@ -356,6 +356,46 @@ static void test_every_example_of_the_guide_is_a_job(void **state)
     remove_models();
 }
 
+static int load_with(const char *yaml, const char *setting, struct error *error)
+{
+    static struct arguments arguments;
+    const char *words[] = {"job", "submit", "f.yaml", "--set", setting};
+    memset(error, 0, sizeof(*error));
+    assert_int_equal(arguments_parse((int)ARRAY_COUNT(words), words, &arguments, error), 0);
+    assert_int_equal(file_replace(job_path, yaml, strlen(yaml), 0600, error), 0);
+    return job_file_load(job_path, &arguments, &spec, error);
+}
+
+#define FROZEN                                                                                     \
+    "name: x\n" MODEL "data: {path: a}\ntrain: {steps: 1}\n"                                       \
+    "elastic:\n  freeze: {from_start: 12}\n"
+
+static void test_settings_count_before_the_file_is_checked(void **state)
+{
+    (void)state;
+    struct error error;
+    char path[256];
+    assert_int_equal(load_with(FROZEN, "train.steps=9", &error), -EINVAL);
+    assert_non_null(strstr(error.text, "job.yaml:6: elastic.freeze.from_start"));
+    assert_int_equal(load_with(FROZEN, "elastic.freeze.from_start=1", &error), 0);
+    assert_int_equal(spec.elastic.freeze.from_start, 1);
+    assert_int_equal(load_with(FROZEN, "elastic.freeze.patience=99", &error), COMMAND_USAGE);
+    assert_non_null(strstr(error.text, "--set: elastic.freeze.patience: found 99; needs"));
+    assert_int_equal(load_with("name: x\nmodel: 5\n", "model.layers=2", &error), -EINVAL);
+    assert_non_null(strstr(error.text, "job.yaml:2: model"));
+
+    /* The sizes are those of the folder that is named last. */
+    write_config(LLAMA_CONFIG, path);
+    snprintf(path, sizeof(path), "model.from=%s", folder);
+    assert_int_equal(load_with("name: x\nmodel: {from: ./gone, context: 64}\n"
+                               "data: {path: a, format: uint16}\ntrain: {steps: 1}\n",
+                               path, &error),
+                     0);
+    assert_int_equal(spec.model.layers, 3);
+    snprintf(path, sizeof(path), "%s/config.json", folder);
+    assert_int_equal(unlink(path), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -368,6 +408,7 @@ int main(void)
         cmocka_unit_test(test_a_path_that_becomes_too_long),
         cmocka_unit_test(test_files_that_cannot_be_read),
         cmocka_unit_test(test_a_models_folder_says_what_the_file_does_not),
+        cmocka_unit_test(test_settings_count_before_the_file_is_checked),
         cmocka_unit_test(test_every_example_is_a_job),
         cmocka_unit_test(test_every_example_of_the_guide_is_a_job),
     };

@@ -376,10 +376,11 @@ static void test_rules_of_freezing(void **state)
                    "demo.yaml: elastic.freeze.keep_active: 7 is more than the 6 of model.layers");
     assert_refused("elastic.freeze.policy", "'plasticity'",
                    "demo.yaml: elastic.freeze.policy: plasticity is measured in evaluations, which "
-                   "evaluate.every 0 never makes");
+                   "evaluate.every 0 never makes: set evaluate.every");
     assert_refused("elastic.freeze", "{'policy':'budget','budget':0.3}",
                    "demo.yaml: elastic.freeze.budget: 0.3 is less than the 0.459 that a step costs "
-                   "with all layers frozen but the 1 of elastic.freeze.keep_active");
+                   "with all layers frozen but the 1 of elastic.freeze.keep_active: set that at "
+                   "the least, or keep fewer layers active");
     assert_refused(
         "elastic.freeze.from_start", "6",
         "demo.yaml: elastic.freeze.from_start: 6 and the 1 of elastic.freeze.keep_active "
