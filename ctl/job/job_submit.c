@@ -14,6 +14,7 @@
 #include "ctl/command/commands.h"
 #include "ctl/job/job_data.h"
 #include "ctl/job/job_file.h"
+#include "ctl/job/job_freezing.h"
 #include "ctl/job/job_from.h"
 #include "ctl/job/job_model.h"
 #include "ctl/job/job_settings.h"
@@ -110,6 +111,14 @@ static void warn_of_little_data(const struct job_spec *spec)
     if (job_data_look(spec, &data) && job_data_is_little(&spec->model, &spec->train, &data))
         fprintf(stderr, "firnctl: warning: the data has %s\n",
                 job_data_words(&spec->model, &spec->train, &data, words));
+}
+
+static void warn_of_freezing(const struct job_spec *spec)
+{
+    char words[JOB_FREEZING_WORDS_SIZE];
+
+    if (job_freezing_hint(spec, words))
+        fprintf(stderr, "firnctl: warning: %s\n", words);
 }
 
 /* Skip a job that begins from a checkpoint: its model folder is not read. */
@@ -310,6 +319,7 @@ int run_job_submit(const struct arguments *arguments, struct error *error)
     uint64_t begun_ns = clock_unix_ns();
     job_data_warn_missing(&submission->spec.data);
     warn_of_little_data(&submission->spec);
+    warn_of_freezing(&submission->spec);
     warn_of_large_companion(&submission->spec.model);
     status = write_job(&client, submission, error);
     if (status)

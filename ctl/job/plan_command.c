@@ -12,6 +12,7 @@
 #include "ctl/command/commands.h"
 #include "ctl/job/job_data.h"
 #include "ctl/job/job_file.h"
+#include "ctl/job/job_freezing.h"
 #include "ctl/job/job_wish.h"
 #include "ctl/job/plan_slots.h"
 #include "ctl/job/plan_timeline.h"
@@ -241,6 +242,14 @@ static void tell_data(const struct job_spec *spec)
                job_data_words(&spec->model, &spec->train, &data, words));
 }
 
+static void warn_of_freezing(const struct job_spec *spec)
+{
+    char words[JOB_FREEZING_WORDS_SIZE];
+
+    if (job_freezing_hint(spec, words))
+        printf("\nWarning: %s\n", words);
+}
+
 static void warn_of_memory(const struct dry_run *run)
 {
     for (unsigned i = 0; i < run->slot_count; i++)
@@ -304,6 +313,7 @@ static int tell_text(const struct dry_run *run, struct error *error)
                bare == 1 ? "stage has" : "stages have");
     tell_switch(run);
     tell_data(run->spec);
+    warn_of_freezing(run->spec);
     warn_of_memory(run);
     printf("\n%s.\n",
            plan_slots_time_words(run->slots, run->slot_count, run->spec->train.precision, times));

@@ -1,0 +1,12 @@
+/* A look at a job's freezing before it begins: a policy that never freezes is likely a mistake. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "elastic/job/job_spec.h"
+
+#define JOB_FREEZING_WORDS_SIZE 256
+
+/** job_freezing_hint() - describe why no layer can freeze before the job ends; false: one can, or
+ * none is to (elastic/step/freeze.h) */
+bool job_freezing_hint(const struct job_spec *spec, char ret_words[JOB_FREEZING_WORDS_SIZE]);

@@ -1,0 +1,52 @@
+/* Tests of the hint that a job's policy never freezes a layer. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "ctl/job/job_freezing.h"
+
+static struct job_spec spec; /* too large for the stack of a test */
+static char words[JOB_FREEZING_WORDS_SIZE];
+
+static bool never(unsigned policy, uint64_t after, uint64_t every)
+{
+    spec.elastic.freeze.policy = policy;
+    spec.elastic.freeze.after = after;
+    spec.elastic.freeze.every = every;
+    spec.elastic.freeze.patience = 3;
+    return job_freezing_hint(&spec, words);
+}
+
+static void test_a_first_decision_behind_the_end_is_told(void **state)
+{
+    (void)state;
+    spec.train.steps = 100;
+    assert_false(never(JOB_FREEZE_NONE, 0, 1000));
+    assert_false(never(JOB_FREEZE_SCHEDULE, 0, 100));
+    assert_false(never(JOB_FREEZE_GRADIENT, 60, 40));
+    assert_true(never(JOB_FREEZE_GRADIENT, 60, 41));
+    assert_non_null(strstr(words, "100 of train.steps (elastic.freeze.after + 1 x"));
+    assert_true(never(JOB_FREEZE_BUDGET, UINT64_MAX, 2));
+}
+
+static void test_plasticity_needs_its_measurements(void **state)
+{
+    (void)state;
+    spec.train.steps = 100;
+    assert_false(never(JOB_FREEZE_PLASTICITY, 30, 10));
+    assert_true(never(JOB_FREEZE_PLASTICITY, 31, 10));
+    assert_non_null(strstr(words, "after + 7 x elastic.freeze.every; 2 x patience + 1"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_first_decision_behind_the_end_is_told),
+        cmocka_unit_test(test_plasticity_needs_its_measurements),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
