@@ -101,8 +101,8 @@ static int read_input(struct bytes *ret_text, struct error *error)
     return ferror(stdin) ? error_set(error, -EIO, "standard input: it cannot be read") : 0;
 }
 
-int job_file_load(const char *path, const struct arguments *settings, struct job_spec *ret_spec,
-                  struct error *error)
+static int load(const char *path, const struct arguments *settings, struct job_spec *ret_spec,
+                struct error *error)
 {
     CLEANUP(bytes_done) struct bytes text = {0};
     AUTO_YAML_TREE struct yaml_tree *tree = NULL;
@@ -131,4 +131,20 @@ int job_file_load(const char *path, const struct arguments *settings, struct job
     if (status == 0)
         *ret_spec = *spec;
     return status;
+}
+
+/* Return whether the file is a job without @settings. */
+static bool is_good_alone(const char *path)
+{
+    AUTO_FREE struct job_spec *spec = calloc(1, sizeof(*spec));
+    struct error error = {0};
+    return spec && strcmp(path, "-") != 0 && load(path, NULL, spec, &error) == 0;
+}
+
+int job_file_load(const char *path, const struct arguments *settings, struct job_spec *ret_spec,
+                  struct error *error)
+{
+    int status = load(path, settings, ret_spec, error);
+    bool is_changed = settings && arguments_has(settings, "set");
+    return status == -EINVAL && is_changed && is_good_alone(path) ? COMMAND_USAGE : status;
 }

@@ -14,7 +14,8 @@
  * in data.path, data.validation, checkpoint.path and model.from are relative to the job file's
  * folder, not to the current folder.
  * Return: 0; -ENOENT, -EACCES, ... (cannot be read); -EINVAL, -E2BIG with the error and its line;
- * -ENAMETOOLONG (a path too long once absolute); COMMAND_USAGE (job_settings_edit()); -ENOMEM.
+ * -ENAMETOOLONG (a path too long once absolute); COMMAND_USAGE (the file is good, and @settings are
+ * not); -ENOMEM.
  */
 int job_file_load(const char *path, const struct arguments *settings, struct job_spec *ret_spec,
                   struct error *error) CHECK_RESULT;

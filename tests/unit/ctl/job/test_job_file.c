@@ -379,6 +379,10 @@ static void test_settings_count_before_the_file_is_checked(void **state)
     assert_non_null(strstr(error.text, "job.yaml:6: elastic.freeze.from_start"));
     assert_int_equal(load_with(FROZEN, "elastic.freeze.from_start=1", &error), 0);
     assert_int_equal(spec.elastic.freeze.from_start, 1);
+    assert_int_equal(load_with("name: x\n" MODEL "data: {path: a}\ntrain: {steps: 1}\n",
+                               "elastic.freeze.from_start=12", &error),
+                     COMMAND_USAGE);
+    assert_non_null(strstr(error.text, "job.yaml: elastic.freeze.from_start: 12 and the 1"));
     assert_int_equal(load_with(FROZEN, "elastic.freeze.patience=99", &error), COMMAND_USAGE);
     assert_non_null(strstr(error.text, "--set: elastic.freeze.patience: found 99; needs"));
     assert_int_equal(load_with("name: x\nmodel: 5\n", "model.layers=2", &error), -EINVAL);
