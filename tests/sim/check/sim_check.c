@@ -225,6 +225,14 @@ static bool keeps_double(const struct sim *sim, const struct plan *plan)
     return sim->spec.elastic.shadow;
 }
 
+static uint64_t nodes_that_keep_any(const struct sim *sim, const struct plan *plan)
+{
+    uint64_t nodes = 0;
+    for (unsigned unit = 0; unit < SIM_UNITS; unit++)
+        nodes |= nodes_that_keep(sim, plan, unit);
+    return nodes;
+}
+
 static void note_generation(struct sim *sim, const struct plan *plan)
 {
     struct sim_check *check = sim->check;
@@ -232,9 +240,7 @@ static void note_generation(struct sim *sim, const struct plan *plan)
     check->replicas = plan->layout.replica_count;
     check->first_commit_ns = sim->now_ns;
     check->doubled = keeps_double(sim, plan);
-    check->nodes = 0;
-    for (unsigned unit = 0; check->doubled && unit < SIM_UNITS; unit++)
-        check->nodes |= nodes_that_keep(sim, plan, unit);
+    check->nodes = nodes_that_keep_any(sim, plan);
 }
 
 void sim_check_commit(struct sim *sim, const struct plan *plan, const struct sim_record *record,
@@ -316,6 +322,7 @@ void sim_check_switch(struct sim *sim, const struct sim_worker *worker, const st
     if (!worker->engine || !next->change.planned || worker->phase != WORKER_RUNNING)
         return;
     check->doubled = check->doubled && keeps_double(sim, next); /* absent workers leave */
+    check->nodes |= nodes_that_keep_any(sim, next); /* the copies move, and two may go there */
     if (check->announced[place].generation != worker->generation ||
         check->announced[place].step != worker->state.applied_step ||
         check->announced[place].next > next->generation)

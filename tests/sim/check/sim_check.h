@@ -66,8 +66,8 @@ struct sim_check {
     uint64_t given_away; /* the newest generation that began after a failure: older ones are over */
     uint64_t committing_generation; /* the newest that has committed a step */
     unsigned replicas;              /* of that one */
-    /* Of the newest committed generation: its nodes, a bit each, its first commit, and whether
-     * each of its units is kept on two of its nodes. */
+    /* Of the newest committed generation: its nodes and those of a change that it leaves for, a bit
+     * each, its first commit, and whether each unit is kept on two nodes by all of these plans. */
     uint64_t nodes, first_commit_ns;
     bool doubled;
     uint64_t committed_ns;    /* when a step was committed last */
