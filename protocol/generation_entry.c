@@ -1,5 +1,9 @@
 #include "protocol/generation_entry.h"
 
+/* An operation of another stage takes at most so many times as long: it has other units, or goes
+ * backward. */
+#define TURNS_AS_LONG 4u
+
 bool generation_entry_applies(const struct generation_entry *entry, const struct plan *plan)
 {
     return plan->start.has_commit && entry->holds &&
@@ -30,7 +34,21 @@ bool generation_entry_is_newcomer(const struct plan *plan, unsigned rank)
     return plan->change.planned && plan->layout.workers[rank].instance == 0;
 }
 
-bool generation_entry_is_replaced(const struct plan *pending, bool newcomer)
+uint64_t generation_entry_links_ns(const struct plan *plan, const struct plan *named, bool newcomer,
+                                   uint64_t start_ns, uint64_t turn_ns)
 {
-    return pending && (newcomer || !pending->change.planned);
+    uint64_t operations_ns;
+
+    if (newcomer || (plan->start.source != PLAN_SOURCE_MEMORY && named == plan))
+        return GENERATION_ENTRY_NO_LIMIT;
+    if (!named->change.planned)
+        return start_ns;
+    operations_ns = MAX(named->change.busy_ns, TURNS_AS_LONG * turn_ns);
+    return start_ns + operations_ns;
+}
+
+bool generation_entry_is_replaced(const struct plan *pending, uint64_t generation, bool newcomer)
+{
+    return pending &&
+           (newcomer || !pending->change.planned || plan_revokes(pending, generation));
 }

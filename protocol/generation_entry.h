@@ -38,9 +38,25 @@ enum generation_entry_state generation_entry_state(const struct generation_entry
 bool generation_entry_steps_aside(const struct generation_entry *entry, const struct plan *plan);
 
 /** generation_entry_is_newcomer() - return whether the worker on @rank joins a change while the
- * others still train: it waits for them without a limit */
+ * others still train */
 bool generation_entry_is_newcomer(const struct plan *plan, unsigned rank);
+
+#define GENERATION_ENTRY_NO_LIMIT UINT64_MAX
+
+/**
+ * generation_entry_links_ns() - return how long a worker waits for the links of a generation
+ * @named: the plan by which they are named: @plan, or one that ends it with a checkpoint
+ * @start_ns: the longest start of @plan (elastic/planner/start_time.h)
+ * @turn_ns: the longest time that one operation, or the wait for one, took in a step that was left
+ * for the change; 0: none was left
+ *
+ * Workers that leave a step for a change end their operations first, and these differ. A newcomer
+ * knows nothing of that and has no limit: the others give up, and break its links. Nor has one that
+ * reads its state: the disk of another may be slower.
+ */
+uint64_t generation_entry_links_ns(const struct plan *plan, const struct plan *named, bool newcomer,
+                                   uint64_t start_ns, uint64_t turn_ns);
 /** generation_entry_is_replaced() - return whether @pending, which may be NULL, takes the place of
- * a plan whose links are not up: any plan for a newcomer, which no other worker waits for, and a
- * plan after a failure for all */
-bool generation_entry_is_replaced(const struct plan *pending, bool newcomer);
+ * the plan of @generation, whose links are not up: any plan for a newcomer, which no other worker
+ * waits for; for all a plan after a failure, or one that revokes the generation */
+bool generation_entry_is_replaced(const struct plan *pending, uint64_t generation, bool newcomer);

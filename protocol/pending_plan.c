@@ -12,8 +12,8 @@ static bool replaces(const struct pending_plan *pending, const struct plan *plan
 
     if (!before)
         return true;
-    bool comes_too_late =
-        before->generation == pending->awaited && plan->change.planned && !plan->change.breaks_off;
+    bool comes_too_late = before->generation == pending->awaited && plan->change.planned &&
+                          !plan->change.breaks_off && !plan_revokes(plan, before->generation);
     return plan->generation > before->generation && !comes_too_late;
 }
 
@@ -44,11 +44,12 @@ void pending_plan_tell(struct pending_plan *pending, uint64_t generation)
 
 void pending_plan_await(struct pending_plan *pending, uint64_t generation)
 {
-    bool is_planned =
-        !pending->plan || (pending->plan->change.planned && !pending->plan->change.breaks_off);
+    const struct plan *plan = pending->plan;
+    bool stands = plan && (!plan->change.planned || plan->change.breaks_off ||
+                           plan_revokes(plan, generation));
 
     pending->awaited = generation;
-    if (!pending->told || pending->told_generation != generation || !is_planned)
+    if (!pending->told || pending->told_generation != generation || stands)
         return;
     plan_free(pending->plan);
     pending->plan = pending->told;

@@ -3,7 +3,8 @@
  *
  * All workers must enter the same generation. At a switch that a commit, or rank 0 within a step,
  * has announced, a planned plan that was to supersede the announced one comes too late: the others
- * enter that, and the leader plans again from there. Within a step rank 0 may announce a plan that
+ * enter that, and the leader plans again from there, unless it revokes the announced one, which
+ * nobody can enter (elastic/plan/plan_change.h). Within a step rank 0 may announce a plan that
  * this rank has told its parent of (protocol/plan_spread.h) and that another has replaced since: so
  * that one is kept until the step ends.
  */

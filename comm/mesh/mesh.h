@@ -49,8 +49,7 @@ struct mesh_peer {
     char name[MESH_NAME_SIZE];  /* for messages, "b/1"; if empty, messages use the address */
     uint64_t unexpected_max_bytes; /* limit of messages without a posted receive; 0: an even share
                                     * of the mesh's unexpected_max_bytes */
-    bool joins_later; /* it trains in the generation before, for as long as its step takes */
-    bool same_node;   /* link within this machine where possible (comm/mesh/local.h) */
+    bool same_node;                /* link within this machine where possible (comm/mesh/local.h) */
 };
 
 /* The ranks that never answered while links were made: their hosts sent nothing, not even the
@@ -80,10 +79,9 @@ struct mesh_options {
     uint64_t failure_timeout_ns;   /* at least 20 ms */
     uint64_t unexpected_max_bytes; /* messages without a posted receive, of all peers that have no
                                     * share of their own; 0: 256 MiB */
-    uint64_t connect_timeout_ns;   /* until all links are up: from the call, or where peers join
-                                    * later, from the first link to one of them. -ETIMEDOUT then,
-                                    * naming the missing ranks; sooner when a host is unreached.
-                                    * MESH_NO_TIMEOUT: the caller cancels */
+    uint64_t connect_timeout_ns;   /* until all links are up; then -ETIMEDOUT, naming the missing
+                                    * ranks; sooner when a host is unreached. MESH_NO_TIMEOUT: the
+                                    * caller cancels, or a peer gives up */
     bool checksums;   /* use checksums instead of authentication on links to peers that set this too
                        * (comm/mesh/frame_seal.h) */
     bool any_address; /* accept connections from addresses that no peer has (translated ones) */
@@ -109,9 +107,6 @@ int mesh_listener_address(const struct mesh_listener *listener,
 /**
  * mesh_open() - make every link of this generation; blocks until all are up, the time-out, or
  * mesh_cancel from another thread through @cancel (an eventfd that becomes readable; -1: none)
- *
- * Peers that join later are waited for without a limit until the first of them is linked: only they
- * know when their step ends. A caller that must not wait for them any more cancels.
  *
  * Connections of another job or generation and of strangers are refused and do not end the wait,
  * and all in the same way: a peer that refuses is tried again. A connection from an address that no

@@ -25,11 +25,10 @@
  * connection of the same rank. While a mesh is open the backlog is kept short, so that the next
  * generation's connectors find room in it.
  *
- * A peer that joins later trains in the generation before, and its step may take half an hour.
- * Without a time-out all peers may be as late: they read their state from a slow disk. Connections
- * to such a peer wait in its backlog. They are renewed seldom, so that the backlog is not full
- * of abandoned ones when the peer comes. The limit of the wait begins with the first link to such a
- * peer, because all of them switch after the same step.
+ * Without a time-out peers may be late by half an hour: they compute a long operation of the
+ * generation before, or read their state from a slow disk. Connections to such a peer wait in its
+ * backlog. They are renewed seldom, so that the backlog is not full of abandoned ones when the peer
+ * comes.
  *
  * A host that answers no attempt at all, not even by a refusal, is not waited for until the
  * deadline: a kernel answers at once, even if its worker is busy, so the host is dead or behind a
@@ -111,10 +110,9 @@ static uint64_t deadline_ns(const struct mesh *mesh)
 }
 
 /* Return the deadline of one attempt: many attempts must fit into the remaining time. */
-static uint64_t attempt_deadline_ns(const struct mesh *mesh, const struct peer *peer)
+static uint64_t attempt_deadline_ns(const struct mesh *mesh)
 {
-    bool is_late = peer->options.joins_later || mesh->terms.connect_timeout_ns == MESH_NO_TIMEOUT;
-    if (is_late && waits_without_limit(mesh))
+    if (waits_without_limit(mesh))
         return mesh->now_ns + TIMEOUTS_LATE_ATTEMPT * mesh->terms.failure_timeout_ns;
     uint64_t left_ns = mesh->rendezvous.deadline_ns > mesh->now_ns
                            ? mesh->rendezvous.deadline_ns - mesh->now_ns
@@ -220,8 +218,6 @@ void rendezvous_begin(struct mesh *mesh)
         mesh->peers[i].host = tcp_host_of(mesh->peers[i].options.address);
         mesh->peers[i].retry_ns = mesh->now_ns;
         mesh->peers[i].backoff_ns = BACKOFF_MIN_NS;
-        if (mesh->peers[i].options.joins_later)
-            mesh->rendezvous.deadline_ns = UINT64_MAX;
     }
 }
 
@@ -281,8 +277,6 @@ void rendezvous_ready(struct peer *peer)
     if (!peer->up)
         mesh->rendezvous.up_count++;
     peer->up = true;
-    if (peer->options.joins_later && waits_without_limit(mesh))
-        mesh->rendezvous.deadline_ns = deadline_ns(mesh);
 }
 
 /* Accept only sealed frames from here on. */
@@ -548,7 +542,7 @@ static void connect_peer(struct peer *peer)
     }
     connection->local = local;
     connection->state = CONNECTION_CONNECTING;
-    connection->deadline_ns = attempt_deadline_ns(mesh, peer);
+    connection->deadline_ns = attempt_deadline_ns(mesh);
     peer->connection = connection;
 }
 

@@ -73,6 +73,14 @@ static bool has_begun(const struct leader_context *context)
            view->checkpoint.generation == generation;
 }
 
+/* Return whether the member was new in a change that the plan in force has replaced, and gave up. */
+static bool is_left_from_a_change(const struct leader_context *context,
+                                  const struct roster_member *member)
+{
+    return member->rank < 0 && !roster_has_state(member) &&
+           member->report->generation > context->view->plan->follows;
+}
+
 static bool member_failed(const struct leader_context *context, const struct roster_member *member)
 {
     const struct roster *roster = &context->roster;
@@ -84,7 +92,8 @@ static bool member_failed(const struct leader_context *context, const struct ros
     /* A donor or a leaving worker matters until the new generation runs. */
     if (has_begun(context) || (empty && !plan->change.planned))
         return false;
-    return (member->seat == SEAT_BROKEN && member->node) ||
+    return (member->seat == SEAT_BROKEN && member->node &&
+            !is_left_from_a_change(context, member)) ||
            (member->seat == SEAT_LOST && member->rank >= 0 && !empty);
 }
 

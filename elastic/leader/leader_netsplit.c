@@ -22,12 +22,13 @@ static uint64_t term_ns(const struct leader_context *context, unsigned times)
            context->view->failure_timeout_ns;
 }
 
-/* Return whether the entry is so old that a new report is about another cut. */
+/* Return whether the entry is so old that a new report is about another cut. Two attempts may be as
+ * far apart as the workers' operations are long. */
 static bool is_forgotten(const struct leader_context *context, const struct leader_netsplit *cut)
 {
-    unsigned timeouts = cut->until_ns != 0 ? TIMEOUTS_NETSPLIT_MAX : TIMEOUTS_NETSPLIT_MIN;
     return context->view->now_ns >=
-           MAX(cut->seen_ns, cut->until_ns) + timeouts * context->view->failure_timeout_ns;
+           MAX(cut->seen_ns, cut->until_ns) +
+               TIMEOUTS_NETSPLIT_MAX * context->view->failure_timeout_ns;
 }
 
 static bool is_between(const struct leader_netsplit *cut, const struct member *a,
@@ -137,19 +138,30 @@ static unsigned place_of(struct cut_field *field, const struct member *node)
     return place;
 }
 
-/* Find both ends of a believed cut; false if an end is gone, or its daemon is a new one. */
-static bool find_ends(const struct leader_context *context, const struct leader_netsplit *cut,
+/* Find both ends of a pair; false if one is gone, or its daemon is a new one. */
+static bool find_pair(const struct leader_context *context, const struct leader_netsplit *cut,
                       const struct member *ret_ends[2])
 {
-    if (cut->until_ns <= context->view->now_ns)
-        return false;
     for (unsigned end = 0; end < 2; end++) {
         ret_ends[end] = roster_node(&context->roster, cut->nodes[end]);
-        if (!ret_ends[end] || ret_ends[end]->incarnation != cut->incarnations[end] ||
-            (context->readers_only && leader_readers_lack(context, ret_ends[end])))
+        if (!ret_ends[end] || ret_ends[end]->incarnation != cut->incarnations[end])
             return false;
     }
     return true;
+}
+
+static bool is_believed(const struct leader_context *context, const struct leader_netsplit *cut)
+{
+    return cut->until_ns > context->view->now_ns;
+}
+
+/* Find both ends of a believed cut that counts now. */
+static bool find_ends(const struct leader_context *context, const struct leader_netsplit *cut,
+                      const struct member *ret_ends[2])
+{
+    return is_believed(context, cut) && find_pair(context, cut, ret_ends) &&
+           !(context->readers_only && (leader_readers_lack(context, ret_ends[0]) ||
+                                       leader_readers_lack(context, ret_ends[1])));
 }
 
 static void list_nodes(struct leader_context *context, struct cut_field *field)
@@ -184,9 +196,13 @@ void leader_netsplit_mended(struct leader_context *context)
     const struct member *ends[2];
     for (unsigned i = 0; i < LEADER_NETSPLITS_MAX; i++) {
         struct leader_netsplit *cut = &context->memory->netsplits[i];
-        if (find_ends(context, cut, ends) && computes(context, ends[0]) &&
-            computes(context, ends[1]))
+        if (!find_pair(context, cut, ends) || !computes(context, ends[0]) ||
+            !computes(context, ends[1]))
+            continue;
+        if (is_believed(context, cut))
             cut->until_ns = context->view->now_ns;
+        else if (cut->until_ns == 0) /* missed once, by chance */
+            *cut = (struct leader_netsplit){0};
     }
 }
 

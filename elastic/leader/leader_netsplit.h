@@ -6,7 +6,7 @@
  * A worker that cannot make its links names the ranks whose hosts gave no sign of life
  * (report->unreached). One such report proves nothing: hosts die, and cables are out for a moment,
  * so the same layout is tried again. A pair that is missed in a second generation, in which both
- * ends have reported, is a cut. The job then goes on without the smallest set of nodes that makes
+ * ends have reported, is a cut, unless one in between has run with both. The job then goes on without the smallest set of nodes that makes
  * the rest reach each other (elastic/leader/netsplit_graph.h). A set with the only copy of some
  * state is not left out.
  *
@@ -26,8 +26,8 @@
 /** leader_netsplit_note() - remember the nodes that workers of the plan in force did not reach */
 void leader_netsplit_note(struct leader_context *context);
 
-/** leader_netsplit_mended() - forget cuts within the plan in force, which runs: its nodes reach
- * each other */
+/** leader_netsplit_mended() - forget cuts within the plan in force, which runs, and pairs that were
+ * missed once: its nodes reach each other */
 void leader_netsplit_mended(struct leader_context *context);
 
 /**

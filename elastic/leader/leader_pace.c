@@ -87,7 +87,7 @@ uint64_t leader_operation_ns(const struct leader_context *context)
     double count = (double)least * context->view->spec->train.micro_batches_per_lane;
     uint64_t own_ns =
         plan->layout.replica_count > 0 ? to_ns(step_seconds(context, plan) / MAX(1, count)) : 0;
-    /* Until a planned switch the generation before computes. */
-    bool begins = plan->change.planned && context->view->progress.generation < plan->generation;
+    /* Until its first commit workers may come from an operation of the generation before. */
+    bool begins = context->view->progress.generation < plan->generation;
     return begins ? MAX(own_ns, plan->change.busy_ns) : own_ns;
 }

@@ -18,7 +18,9 @@
  * unit is only on nodes that are gone. No rank 0 lets a plan begin that follows another generation
  * than its own (worker/session/session.c). So when the first change begins after all, at the last
  * moment, the second one never does, and is superseded in its turn by a plan that follows the
- * first.
+ * first. A change with a new worker that is gone never begins, though workers may have been told to
+ * leave their step for it and end a long operation first: the plan that takes its place revokes it
+ * (elastic/plan/plan_change.h), and they come here instead.
  *
  * Where rank 0 of the running generation is on the node that is gone, no rank 0 would let that
  * plan begin. Then the new plan breaks off: every worker that hears of it leaves the running
@@ -199,10 +201,21 @@ static void explain(const struct leader_context *context, const char *gone, stru
                  "generation %llu was made for a layout that is over: %s instead", held_up, layout);
 }
 
+/* Return the oldest of the changes that nobody can begin any more, of which the one in force is the
+ * newest; 0: that one may still begin. */
+static uint64_t first_revoked(const struct leader_context *context)
+{
+    const struct plan *plan = context->view->plan;
+    if (!somebody_gave_up(context))
+        return 0;
+    return plan->change.revokes != 0 ? plan->change.revokes : plan->generation;
+}
+
 static void publish(struct leader_context *context, uint64_t generation, const char *gone,
                     struct plan *plan)
 {
     plan->change.breaks_off = !root_hears(context);
+    plan->change.revokes = first_revoked(context);
     plan->change.reason = PLAN_REASON_DRAIN;
     plan->change.planned = true;
     plan->start.source = PLAN_SOURCE_MEMORY;

@@ -101,6 +101,14 @@ const char *plan_recompute_word(enum plan_recompute recompute);
  */
 bool plan_keeps_copies(const struct plan *plan);
 
+/** plan_revokes() - return whether @plan takes the place of the change to @generation, which nobody
+ * can begin any more */
+static inline bool plan_revokes(const struct plan *plan, uint64_t generation)
+{
+    return plan->change.revokes != 0 && generation >= plan->change.revokes &&
+           generation < plan->generation;
+}
+
 /**
  * plan_peers() - list the ranks that @rank has links with, ascending: pipeline neighbours, the
  * other end of its replica when it is one end (a tied token table), the replicas of its stage, the

@@ -39,4 +39,7 @@ struct plan_change {
     bool breaks_off;  /* of a planned switch that cannot start: workers of the previous generation
                         that receive it leave that generation at once and report their state
                         (leader_supersede.c) */
+    uint64_t revokes; /* of a planned switch: no change from this generation on, until this one,
+                         can begin, because new workers of each are gone: whoever left a step for one
+                         of them comes here instead. 0: none is revoked */
 };

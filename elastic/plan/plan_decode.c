@@ -189,6 +189,8 @@ static int decode_layout(const json_t *tree, struct plan *plan, struct error *er
         status = json_get_u64(tree, "spare_ns", INT64_MAX, &plan->change.spare_ns, error);
     if (status == 0 && json_has(tree, "breaks_off"))
         status = json_get_bool(tree, "breaks_off", &plan->change.breaks_off, error);
+    if (status == 0 && json_has(tree, "revokes"))
+        status = json_get_u64(tree, "revokes", INT64_MAX, &plan->change.revokes, error);
     if (status == 0 && json_has(tree, "disputed"))
         status = json_get_bool(tree, "disputed", &plan->start.disputed, error);
     if (status == 0 && json_has(tree, "last_dispute"))

@@ -48,11 +48,15 @@ static bool is_newer(const struct commands *commands, const struct plan *plan)
     return plan && plan->generation > __atomic_load_n(&commands->generation, __ATOMIC_ACQUIRE);
 }
 
-/* Another planned change replaces the one whose switch the main thread waits for. */
-static void announce(struct commands *commands, uint64_t generation)
+/* Another planned change replaces the one whose switch the main thread waits for, or revokes the
+ * one for which it has left a step. */
+static void announce(struct commands *commands, const struct plan *plan)
 {
-    __atomic_store_n(&commands->announced, generation, __ATOMIC_RELEASE);
-    if (__atomic_load_n(&commands->waits_for_switch, __ATOMIC_ACQUIRE))
+    uint64_t generation = __atomic_load_n(&commands->generation, __ATOMIC_ACQUIRE);
+
+    __atomic_store_n(&commands->announced, plan->generation, __ATOMIC_RELEASE);
+    if (__atomic_load_n(&commands->waits_for_switch, __ATOMIC_ACQUIRE) ||
+        plan_revokes(plan, generation))
         wake_main(commands);
 }
 
@@ -75,7 +79,7 @@ void commands_observe(void *context, const struct control_message *message)
             break_off(&trainer->commands, &trainer->links,
                       "rank 0 cannot hear of the generation that follows");
         else
-            announce(&trainer->commands, message->plan->generation);
+            announce(&trainer->commands, message->plan);
     } else if (message->type == CONTROL_PREPARE && is_newer(&trainer->commands, message->plan)) {
         wake_main(&trainer->commands); /* stop waiting for the links of the current plan */
     }

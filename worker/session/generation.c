@@ -323,16 +323,16 @@ static uint64_t unexpected_bytes(const struct trainer *trainer, unsigned rank, u
     return 0;
 }
 
-/* Where all ranks read their state, the leader sees who goes on with that, and gives the generation
- * up when nobody does. */
-static uint64_t links_timeout_ns(const struct trainer *trainer, const struct plan *named)
+static uint64_t links_timeout_ns(const struct trainer *trainer, const struct plan *named,
+                                 bool newcomer)
 {
     const struct plan *plan = trainer->plan;
+    uint64_t start_ns =
+        start_time_ns(&plan->layout, &trainer->spec.model, trainer->options->failure_timeout_ns);
+    uint64_t limit_ns =
+        generation_entry_links_ns(plan, named, newcomer, start_ns, trainer->commit.turn_ns);
 
-    return plan->start.source == PLAN_SOURCE_MEMORY || named != plan
-               ? start_time_ns(&plan->layout, &trainer->spec.model,
-                               trainer->options->failure_timeout_ns)
-               : MESH_NO_TIMEOUT;
+    return limit_ns == GENERATION_ENTRY_NO_LIMIT ? MESH_NO_TIMEOUT : limit_ns;
 }
 
 /* Open the links among the ranks of the present plan, with the key and the number of @named.
@@ -355,7 +355,7 @@ static int open_links(struct trainer *trainer, unsigned rank, const struct plan 
         .any_address = trainer->options->link_any_address,
         .unreached = &trainer->links.unreached,
         .unexpected_max_bytes = process_link_bytes(&trainer->spec.model),
-        .connect_timeout_ns = links_timeout_ns(trainer, named),
+        .connect_timeout_ns = links_timeout_ns(trainer, named, newcomer),
     };
     struct mesh *mesh;
     uint64_t drained;
@@ -368,7 +368,6 @@ static int open_links(struct trainer *trainer, unsigned rank, const struct plan 
         const struct plan_worker *worker = &plan->layout.workers[ranks[i]];
         peers[i].rank = ranks[i];
         peers[i].unexpected_max_bytes = unexpected_bytes(trainer, rank, ranks[i]);
-        peers[i].joins_later = newcomer && worker->instance != 0;
         peers[i].same_node = strcmp(worker->node, trainer->options->node) == 0;
         snprintf(peers[i].name, sizeof(peers[i].name), "%s/%u", worker->node, worker->slot);
         snprintf(peers[i].address, sizeof(peers[i].address), "%s", worker->address);
@@ -381,16 +380,18 @@ static int open_links(struct trainer *trainer, unsigned rank, const struct plan 
     if (read(trainer->commands.cancel, &drained, sizeof(drained)) < 0 && errno != EAGAIN)
         return error_set(error, -errno, "reading an eventfd");
     commands_take(trainer, 0); /* messages that arrived before the eventfd was emptied */
-    bool replaced = generation_entry_is_replaced(trainer->commands.pending.plan, newcomer);
+    bool replaced = generation_entry_is_replaced(trainer->commands.pending.plan, plan->generation, newcomer);
     mesh_doorman_rest(trainer->doorman, true);
     status = commands_stopping(&trainer->commands) || replaced
                  ? -ECANCELED
                  : mesh_open(&options, trainer->commands.cancel, &mesh, error);
     __atomic_store_n(&trainer->commands.waits_for_switch, false, __ATOMIC_RELEASE);
     mesh_doorman_rest(trainer->doorman, false);
-    if (!status)
-        set_mesh(&trainer->links, mesh);
-    return status;
+    if (status)
+        return status;
+    set_mesh(&trainer->links, mesh);
+    trainer->commit.turn_ns = 0;
+    return 0;
 }
 
 int generation_join(struct trainer *trainer, unsigned rank, struct error *error)

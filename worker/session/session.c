@@ -541,6 +541,8 @@ static enum session_outcome finish_early(struct trainer *trainer, struct error *
 static void leave(struct trainer *trainer, struct stay *stay, int status, struct error *error)
 {
     trainer->commit.stopped_ns = clock_monotonic_ns();
+    trainer->commit.turn_ns =
+        trainer->engine ? engine_turn_ns(&trainer->engine->timing, trainer->commit.stopped_ns) : 0;
     stay_left(stay, status == -ECONNRESET ? step_watch_switch(trainer) : 0);
     if (stay->action == STAY_AWAIT_PLAN) {
         error_clear(error);

@@ -27,6 +27,7 @@ struct session_commit {
                               of a generation within a step, if that was planned or something of
                               the step is kept */
     uint64_t stopped_ns;   /* when the last step ended without a commit */
+    uint64_t turn_ns;      /* engine_turn_ns() of that step, until the next links are up; 0: none */
     double switch_seconds; /* pause of the last planned change; 0: none yet */
     struct straggler *straggler; /* on rank 0, if stragglers are evicted; else NULL */
     struct dispute_memory disputes;

@@ -46,7 +46,17 @@ struct engine_timing {
     uint64_t evaluation_ns;       /* of the last step, before it trains */
     uint64_t busy_ns; /* part of compute_ns that grows with lanes: forward and backward */
     struct engine_progress progress; /* of the step in progress */
+    uint64_t turn_began_ns;          /* of the operation in progress, its wait for others included;
+                                      * 0: none has begun */
+    uint64_t longest_turn_ns;        /* of the step in progress */
 };
+
+/** engine_turn_ns() - return the longest time in the step in progress, until @now_ns, that one
+ * operation took together with the wait for its input; 0: no step has begun */
+static inline uint64_t engine_turn_ns(const struct engine_timing *timing, uint64_t now_ns)
+{
+    return timing->turn_began_ns ? MAX(timing->longest_turn_ns, now_ns - timing->turn_began_ns) : 0;
+}
 
 /* The part of a step that one rank computes. */
 struct engine_part {

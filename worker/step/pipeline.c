@@ -225,10 +225,26 @@ static int note_loss(struct engine *engine, const struct pass *pass)
     return status;
 }
 
+/* Begin the first turn of a step or of an evaluation. */
+static void begin_turns(struct engine *engine)
+{
+    engine->timing.turn_began_ns = clock_monotonic_ns();
+    engine->timing.longest_turn_ns = 0;
+}
+
+static void next_turn(struct engine *engine)
+{
+    uint64_t now_ns = clock_monotonic_ns();
+
+    engine->timing.longest_turn_ns = engine_turn_ns(&engine->timing, now_ns);
+    engine->timing.turn_began_ns = now_ns;
+}
+
 /* Return whether the step is left here: its links broke (a rank that needs no message would not
  * notice), or the watch breaks them. */
 static bool leaves(struct engine *engine)
 {
+    next_turn(engine);
     return mesh_broken(engine->mesh) ||
            (engine->watch.leaves &&
             engine->watch.leaves(engine->watch.context, &engine->timing.progress));
@@ -568,6 +584,7 @@ int pipeline_run(struct engine *engine)
 {
     struct engine_progress *progress = &engine->timing.progress;
     uint64_t entered_ns = clock_monotonic_ns();
+    begin_turns(engine);
     int status = engine->state->hold.evaluated ? evaluate(engine) : 0;
     uint64_t began_ns = clock_monotonic_ns(), waited_before_ns = waited_ns(engine);
     uint64_t watched_ns = 0;
@@ -590,6 +607,7 @@ int pipeline_run(struct engine *engine)
 
 int pipeline_evaluate(struct engine *engine)
 {
+    begin_turns(engine);
     int status = evaluate(engine);
 
     return status ? status : complete_all(engine);

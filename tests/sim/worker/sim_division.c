@@ -376,6 +376,7 @@ bool sim_division_leaves(struct sim_worker *worker)
     if (!worker->engine || !worker->stay.plan || worker->stay.action > STAY_EVALUATE ||
         (!blind && early <= worker->generation))
         return false;
+    worker->share.turn_ns = operation_ns(worker);
     stay_left(&worker->stay, blind ? worker->announced : early);
     session_await_plan(worker);
     return true;

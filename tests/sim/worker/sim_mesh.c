@@ -1,5 +1,6 @@
 #include "sim/worker/sim_mesh.h"
 #include "base/timeouts.h"
+#include "protocol/generation_entry.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -444,6 +445,7 @@ static void check_open(struct sim_mesh *mesh)
     if (mesh->state != SIM_MESH_OPENING || !all_up(mesh))
         return;
     mesh->state = SIM_MESH_OPEN;
+    mesh->worker->share.turn_ns = 0;
     sim_worker_wake(mesh->worker);
 }
 
@@ -455,10 +457,6 @@ static void attach(struct sim_peer *peer, struct sim_link *link, unsigned end)
     peer->end = end;
     peer->left = false;
     peer->heard_ns = link->sim->now_ns;
-    if (peer->joins_later && peer->mesh->waits_for_switch) {
-        peer->mesh->waits_for_switch = false;
-        peer->mesh->deadline_ns = link->sim->now_ns + OPEN_NS;
-    }
     link->ends[end] = peer->mesh;
     link->workers[end] = peer->mesh->worker;
 }
@@ -553,8 +551,7 @@ static void tick(void *context)
     mesh->tick = NULL;
     mesh->ticked_ns = sim->now_ns;
     if (mesh->state == SIM_MESH_OPENING &&
-        ((!mesh->waits_for_switch && !mesh->no_timeout && sim->now_ns >= mesh->deadline_ns) ||
-         (!mesh->patient && somebody_is_unreached(mesh)))) {
+        (sim->now_ns >= mesh->deadline_ns || (!mesh->patient && somebody_is_unreached(mesh)))) {
         sim_mesh_fail(mesh, -ETIMEDOUT);
         return;
     }
@@ -582,6 +579,18 @@ static void tick(void *context)
         &mesh->worker->pause, tick, mesh);
 }
 
+static uint64_t deadline_of(const struct sim_worker *worker, const struct plan *named,
+                            bool newcomer)
+{
+    const struct sim *sim = worker->sim;
+    bool hasty = sim->bug == BUG_HASTY_PEER || (newcomer && sim->bug == BUG_HASTY_NEWCOMER);
+    uint64_t limit_ns =
+        generation_entry_links_ns(worker->plan, named, newcomer, OPEN_NS, worker->share.turn_ns);
+    if (hasty)
+        limit_ns = OPEN_NS;
+    return limit_ns == GENERATION_ENTRY_NO_LIMIT ? UINT64_MAX : sim->now_ns + limit_ns;
+}
+
 struct sim_mesh *sim_mesh_open(struct sim_worker *worker, const struct plan *named, bool newcomer)
 {
     struct sim *sim = worker->sim;
@@ -597,19 +606,14 @@ struct sim_mesh *sim_mesh_open(struct sim_worker *worker, const struct plan *nam
     mesh->peer_count = plan_peers(plan, worker->rank, named == plan, ranks);
     assert(mesh->peer_count <= SIM_PEERS_MAX);
     mesh->patient = named->links.patient;
-    mesh->deadline_ns = sim->now_ns + OPEN_NS;
-    mesh->no_timeout =
-        plan->start.source != PLAN_SOURCE_MEMORY && named == plan && sim->bug != BUG_HASTY_PEER;
+    mesh->deadline_ns = deadline_of(worker, named, newcomer);
     mesh->ticked_ns = sim->now_ns;
     for (unsigned i = 0; i < mesh->peer_count; i++) {
         const struct plan_worker *at = &plan->layout.workers[ranks[i]];
         mesh->peers[i] = (struct sim_peer){.rank = ranks[i],
                                            .node = sim_node_index(sim, at->node),
                                            .slot = at->slot,
-                                           .joins_later = newcomer && at->instance != 0 &&
-                                                          sim->bug != BUG_HASTY_NEWCOMER,
                                            .mesh = mesh};
-        mesh->waits_for_switch = mesh->waits_for_switch || mesh->peers[i].joins_later;
     }
     worker->mesh = mesh;
     for (unsigned i = 0; i < mesh->peer_count; i++)

@@ -54,8 +54,7 @@ struct sim_peer {
     struct sim_link *link;
     unsigned end; /* mine of the link */
     bool left;
-    bool answered;    /* its host did, while links are made */
-    bool joins_later; /* as comm/mesh/mesh.h has it */
+    bool answered; /* its host did, while links are made */
     uint64_t heard_ns, backoff_ns;
     struct sim_event *attempt;
     struct sim_mesh *mesh;
@@ -69,11 +68,10 @@ struct sim_mesh {
     unsigned rank, peer_count;
     struct sim_peer peers[SIM_PEERS_MAX];
     enum sim_mesh_state state;
-    int result;            /* of opening: 0, -ETIMEDOUT, -ESTALE, -ECONNRESET, -ECANCELED */
-    bool patient;          /* as comm/mesh/mesh.h has it */
-    bool waits_for_switch; /* until a peer that joins later is linked: there is no deadline */
-    bool no_timeout;       /* the same, until all are */
-    uint64_t deadline_ns, ticked_ns;
+    int result;           /* of opening: 0, -ETIMEDOUT, -ESTALE, -ECONNRESET, -ECANCELED */
+    bool patient;         /* as comm/mesh/mesh.h has it */
+    uint64_t deadline_ns; /* UINT64_MAX: none */
+    uint64_t ticked_ns;
     uint64_t attention_ns; /* as in comm/mesh/failure_detector.h */
     struct sim_event *tick;
     struct sim_message *inbox;

@@ -61,14 +61,16 @@ static void break_off(struct sim_worker *worker)
                       worker->mesh->state == SIM_MESH_OPENING ? -ECANCELED : -ECONNRESET);
 }
 
-/* Another planned change replaces the one whose switch a newcomer waits for. */
-static void announce(struct sim_worker *worker, uint64_t generation)
+/* Another planned change replaces the one whose switch a newcomer waits for, or revokes the one for
+ * which the worker has left a step. */
+static void announce(struct sim_worker *worker, const struct plan *plan)
 {
-    worker->announced = generation;
+    worker->announced = plan->generation;
     worker->share.announced_ns = worker->sim->now_ns;
-    bool newcomer = worker->plan && worker->plan->change.planned &&
-                    worker->plan->layout.workers[worker->rank].instance == 0;
-    if (newcomer && worker->mesh && worker->mesh->state == SIM_MESH_OPENING)
+    bool newcomer = worker->plan && worker->plan->layout.worker_count > 0 &&
+                    generation_entry_is_newcomer(worker->plan, worker->rank);
+    if ((newcomer || plan_revokes(plan, worker->generation)) && worker->mesh &&
+        worker->mesh->state == SIM_MESH_OPENING)
         sim_mesh_fail(worker->mesh, -ECANCELED);
 }
 
@@ -94,7 +96,7 @@ static void observe(struct sim_worker *worker, const struct sim_command *command
         if (command->plan->generation <= worker->generation)
             return;
         if (command->plan->change.planned && !command->plan->change.breaks_off)
-            announce(worker, command->plan->generation);
+            announce(worker, command->plan);
         else
             break_off(worker);
     } else if (command->type == CONTROL_PREPARE) {
@@ -333,7 +335,7 @@ static void open_links(struct sim_worker *worker)
     worker->cancelled = false;
     worker_messages(worker);
     bool newcomer = generation_entry_is_newcomer(worker->plan, worker->rank);
-    if (worker->stopping || generation_entry_is_replaced(worker->pending.plan, newcomer)) {
+    if (worker->stopping || generation_entry_is_replaced(worker->pending.plan, worker->generation, newcomer)) {
         worker_broken(worker, -ECANCELED);
         return;
     }

@@ -91,7 +91,8 @@ struct sim_share {
     struct step_division division;        /* of this generation; step 0: as planned */
     uint64_t step_began_ns, announced_ns; /* announced: a change that may begin within it */
     uint64_t from_ns, until_ns;           /* the forward that is under way, if nothing stops it */
-    bool looks;                           /* an event is due after its next micro-batch */
+    uint64_t turn_ns; /* of an operation of a step that was left for a change; 0: none */
+    bool looks;       /* an event is due after its next micro-batch */
 };
 
 /* What a commit round is for. */

@@ -101,13 +101,49 @@ static void test_newcomers_wait_until_any_other_plan_comes(void **state)
     plan->change.planned = false;
     plan->layout.workers[1].instance = 0;
     assert_false(generation_entry_is_newcomer(plan, 1));
-    assert_false(generation_entry_is_replaced(NULL, true));
-    assert_true(generation_entry_is_replaced(pending, true));
-    assert_false(generation_entry_is_replaced(pending, false));
+    assert_false(generation_entry_is_replaced(NULL, 1, true));
+    assert_true(generation_entry_is_replaced(pending, 1, true));
+    assert_false(generation_entry_is_replaced(pending, 1, false));
     pending->change.planned = false;
-    assert_true(generation_entry_is_replaced(pending, false));
+    assert_true(generation_entry_is_replaced(pending, 1, false));
     plan_free(plan);
     plan_free(pending);
+}
+
+static void test_a_revoked_change_is_waited_for_by_nobody(void **state)
+{
+    struct plan *pending = plan_from_memory(true, 0);
+
+    (void)state;
+    pending->generation = 9;
+    assert_false(generation_entry_is_replaced(pending, 8, false));
+    pending->change.revokes = 8;
+    assert_true(generation_entry_is_replaced(pending, 8, false));
+    assert_false(generation_entry_is_replaced(pending, 7, false));
+    plan_free(pending);
+}
+
+static void test_links_are_waited_for_as_long_as_operations_differ(void **state)
+{
+    const uint64_t start = 30;
+    struct plan *plan = plan_from_memory(true, 7), *failure = plan_from_memory(false, 7);
+
+    (void)state;
+    assert_int_equal(generation_entry_links_ns(plan, plan, false, start, 0), start);
+    assert_int_equal(generation_entry_links_ns(plan, plan, false, start, 250), start + 1000);
+    plan->change.busy_ns = 2000;
+    assert_int_equal(generation_entry_links_ns(plan, plan, false, start, 250), start + 2000);
+    assert_true(generation_entry_links_ns(plan, plan, true, start, 250) ==
+                GENERATION_ENTRY_NO_LIMIT);
+    /* After a failure all have stopped before the plan is made. */
+    assert_int_equal(generation_entry_links_ns(failure, failure, false, start, 250), start);
+    failure->start.source = PLAN_SOURCE_CHECKPOINT;
+    assert_true(generation_entry_links_ns(failure, failure, false, start, 250) ==
+                GENERATION_ENTRY_NO_LIMIT);
+    /* The links of its last checkpoint are made by workers that have their state. */
+    assert_int_equal(generation_entry_links_ns(failure, plan, false, start, 0), start + 2000);
+    plan_free(plan);
+    plan_free(failure);
 }
 
 int main(void)
@@ -117,6 +153,8 @@ int main(void)
         cmocka_unit_test(test_state_of_another_step_never_enters_a_plan_after_a_failure),
         cmocka_unit_test(test_a_worker_that_is_left_out_keeps_state_that_others_go_on_from),
         cmocka_unit_test(test_newcomers_wait_until_any_other_plan_comes),
+        cmocka_unit_test(test_a_revoked_change_is_waited_for_by_nobody),
+        cmocka_unit_test(test_links_are_waited_for_as_long_as_operations_differ),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -115,6 +115,45 @@ static void test_what_was_told_of_gives_way(void **state)
     }
 }
 
+static struct plan *plan_revoking(uint64_t generation, uint64_t first)
+{
+    struct plan *plan = plan_of(generation, true);
+
+    plan->change.revokes = first;
+    return plan;
+}
+
+/* Nobody can enter the announced generation any more: its new workers are gone. */
+static void test_an_announced_plan_is_revoked(void **state)
+{
+    struct pending_plan pending = {0};
+
+    (void)state;
+    assert_true(offer(&pending, 5, true));
+    pending_plan_await(&pending, 5);
+    struct plan *another = plan_revoking(7, 6);
+    assert_false(pending_plan_offer(&pending, another));
+    plan_free(another);
+    assert_true(pending_plan_offer(&pending, plan_revoking(8, 4)));
+    assert_true(pending_plan_is_here(&pending));
+    assert_int_equal(pending.plan->generation, 8);
+    pending_plan_done(&pending);
+}
+
+static void test_a_revoked_plan_does_not_come_back(void **state)
+{
+    (void)state;
+    for (uint64_t first = 5; first <= 6; first++) {
+        struct pending_plan pending = {0};
+        assert_true(offer(&pending, 5, true));
+        pending_plan_tell(&pending, 5);
+        assert_true(pending_plan_offer(&pending, plan_revoking(7, first)));
+        pending_plan_await(&pending, 5);
+        assert_int_equal(pending.plan->generation, first == 5 ? 7 : 5);
+        pending_plan_done(&pending);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -123,6 +162,8 @@ int main(void)
         cmocka_unit_test(test_an_announced_plan_is_superseded_by_failures_alone),
         cmocka_unit_test(test_a_plan_that_was_told_of_is_kept),
         cmocka_unit_test(test_what_was_told_of_gives_way),
+        cmocka_unit_test(test_an_announced_plan_is_revoked),
+        cmocka_unit_test(test_a_revoked_plan_does_not_come_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

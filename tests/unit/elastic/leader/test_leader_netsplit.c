@@ -507,6 +507,32 @@ static void test_a_pair_that_runs_together_is_mended(void **state)
     assert_true(three_memory.netsplits[0].until_ns <= three_view.now_ns);
 }
 
+/* Workers that compute long operations try again only after minutes. */
+static void test_a_pair_is_missed_twice_however_long_the_operations(void **state)
+{
+    (void)state;
+    break_links(2, 0);
+    three_decide();
+    follow();
+    three_view.now_ns += 10 * TERM_NS;
+    break_links(2, 0);
+    three_decide();
+    assert_int_equal(three_decision.plan->layout.worker_count, 2);
+}
+
+static void test_a_pair_that_has_run_since_is_not_missed_twice(void **state)
+{
+    (void)state;
+    break_links(2, 0);
+    three_decide();
+    run();
+    settle();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    break_links(2, 0);
+    three_decide();
+    assert_int_equal(three_decision.plan->layout.worker_count, NODES);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -527,6 +553,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_drain_of_one_end_gives_it_up, three_setup,
                                         three_teardown),
         cmocka_unit_test_setup_teardown(test_a_new_leader_takes_the_word_of_a_patient_plan,
+                                        three_setup, three_teardown),
+        cmocka_unit_test_setup_teardown(test_a_pair_is_missed_twice_however_long_the_operations,
+                                        three_setup, three_teardown),
+        cmocka_unit_test_setup_teardown(test_a_pair_that_has_run_since_is_not_missed_twice,
                                         three_setup, three_teardown),
         cmocka_unit_test_setup_teardown(test_a_pair_that_runs_together_is_mended, three_setup,
                                         three_teardown),

@@ -516,11 +516,31 @@ static void test_one_in_the_middle_of_a_micro_batch_is_waited_for(void **state)
     assert_int_equal(three_decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
 }
 
+/* They were told to follow a failure, and are not through with what they computed before it. */
+static void test_one_in_an_operation_of_the_generation_before_is_waited_for(void **state)
+{
+    (void)state;
+    three_view.progress.generation = 5;
+    three_plan->change.busy_ns = 100 * NS_PER_SECOND;
+    three_say(0, WORKER_STUCK, 6, 0);
+    three_reports[0].workers[0].held_unit_count = 0;
+    three_say(1, WORKER_RUNNING, 5, 9);
+    lose(2);
+    three_decide();
+    three_view.now_ns += 100 * NS_PER_SECOND;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    three_view.now_ns += 60 * NS_PER_SECOND;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_PUBLISH);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, three_setup, three_teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_one_in_the_middle_of_a_micro_batch_is_waited_for),
+        TEST(test_one_in_an_operation_of_the_generation_before_is_waited_for),
         TEST(test_words_name_who_is_lost_and_what_becomes_of_the_step),
         TEST(test_words_name_three_and_count_the_rest),
         TEST(test_words_name_whose_node_is_gone),

@@ -387,9 +387,39 @@ static void test_a_new_worker_that_gives_up_ends_the_change_alone(void **state)
     assert_int_equal(plan_layout_find(&three_decision.plan->layout, "c", 0), -1);
     assert_non_null(
         strstr(three_decision.plan->change.text, "a new worker of generation 6 is gone"));
+    assert_int_equal(three_decision.plan->change.revokes, 6);
     say_units(1, WORKER_STUCK, 6, 0, unit_count()); /* 6 has begun after all: the change is over */
     three_decide();
     assert_int_equal(three_decision.state, JOB_RECOVERING);
+}
+
+/* Workers enter generation 7 one after another, and c, which gave up generation 6, is still there. */
+static void test_one_that_gave_up_the_change_before_is_no_failure(void **state)
+{
+    (void)state;
+    say_units(2, WORKER_STUCK, 6, 0, 0);
+    decide_twice();
+    expect_superseded(5);
+    follow();
+    three_reports[2].generation = three_plan->generation;
+    say_units(0, WORKER_PREPARED, three_plan->generation, 0, unit_count());
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    assert_int_not_equal(three_decision.state, JOB_RECOVERING);
+    say_units(2, WORKER_STUCK, 5, 0, unit_count()); /* of the generation that the others leave */
+    three_decide();
+    assert_int_equal(three_decision.state, JOB_RECOVERING);
+}
+
+/* Generation 6 took the place of 4, of which a new worker was gone as well. */
+static void test_all_changes_that_cannot_begin_are_revoked(void **state)
+{
+    (void)state;
+    three_plan->change.revokes = 4;
+    say_units(2, WORKER_STUCK, 6, 0, 0);
+    decide_twice();
+    expect_superseded(5);
+    assert_int_equal(three_decision.plan->change.revokes, 4);
 }
 
 /* b gives its state to a in 5, and is released at the end of the first step, which is long. */
@@ -443,6 +473,7 @@ static void test_what_rank_zero_cannot_hear_of_is_broken_off(void **state)
     lose_b(); /* b has rank 0 */
     decide_twice();
     expect_superseded(5);
+    assert_int_equal(three_decision.plan->change.revokes, 0); /* it may begin after all */
     assert_true(three_decision.plan->change.breaks_off);
     assert_non_null(strstr(three_decision.plan->change.text, "broken off, for rank 0 is gone"));
     follow();
@@ -497,6 +528,8 @@ int main(void)
         TEST(test_a_new_worker_that_gives_up_ends_the_change_alone),
         TEST(test_a_donor_of_the_running_generation_is_no_failure),
         TEST(test_a_new_worker_that_dies_ends_the_change_alone),
+        TEST(test_one_that_gave_up_the_change_before_is_no_failure),
+        TEST(test_all_changes_that_cannot_begin_are_revoked),
         TEST(test_one_that_was_left_behind_trains_no_more),
         TEST(test_what_b_alone_has_is_waited_for),
         TEST(test_a_copy_is_as_good),

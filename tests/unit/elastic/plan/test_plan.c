@@ -75,6 +75,7 @@ static void test_round_trip(void **state)
     assert_true(back->change.is_limited);
     assert_int_equal(back->change.limit_ns, 12500000000);
     assert_int_equal(back->change.spare_ns, 15000000000);
+    assert_int_equal(back->change.revokes, 5);
     assert_true(back->links.patient && back->change.breaks_off && back->start.disputed);
     assert_int_equal(plan_layout_unit_count(&back->layout), SAMPLE_UNITS);
     assert_int_equal(plan_layout_lane_count(&back->layout), SAMPLE_LANES);
@@ -502,7 +503,7 @@ static void test_decode_refuses_missing_and_mistyped_keys(void **state)
         "commit",        "shadows",        "arithmetic", "copies",   "slow",   "recompute",
         "patient",       "limit_ns",       "breaks_off", "disputed", "links",  "prediction_factor",
         "last_dispute",  "switch_seconds", "deferred",   "before",   "slower", "busy_ns",
-        "recorded_step", "spare_ns"};
+        "recorded_step", "spare_ns",       "revokes"};
     struct plan *plan = sample_plan();
     AUTO_JSON json_t *tree = plan_encode(plan);
     const char *key;
