@@ -49,6 +49,5 @@ uint64_t generation_entry_links_ns(const struct plan *plan, const struct plan *n
 
 bool generation_entry_is_replaced(const struct plan *pending, uint64_t generation, bool newcomer)
 {
-    return pending &&
-           (newcomer || !pending->change.planned || plan_revokes(pending, generation));
+    return pending && (newcomer || !pending->change.planned || plan_revokes(pending, generation));
 }

@@ -26,19 +26,26 @@ void checkpoint_record_forget(struct job *job)
     control_checkpoint_done(&job->record.unrecorded);
 }
 
-static void answer(struct job *job, bool committed)
+/* Tell the worker on @slot what has become of @checkpoint, and release that. */
+static void answer(struct job *job, unsigned slot, struct control_checkpoint *checkpoint,
+                   bool committed)
 {
     AUTO_FREE struct control_message *message = calloc(1, sizeof(*message));
-    struct worker_process *process = job->workers.processes[job->record.slot];
+    struct worker_process *process = job->workers.processes[slot];
 
     if (message && process) {
         message->type = CONTROL_CHECKPOINT;
-        message->checkpoint = job->record.unrecorded;
+        message->checkpoint = *checkpoint;
         message->checkpoint.shares = NULL; /* the worker has them already */
         message->committed = committed;
         worker_process_send(process, message);
     }
-    control_checkpoint_done(&job->record.unrecorded);
+    control_checkpoint_done(checkpoint);
+}
+
+static void has_recorded(struct job *job)
+{
+    answer(job, job->record.slot, &job->record.unrecorded, true);
 }
 
 static void tell_recorded(struct job *job)
@@ -80,7 +87,7 @@ static void on_recorded(void *context, const struct kv_result *result)
         tell_recorded(job);
         if (job->workers.progress[job->record.slot].step) /* the job may pause at this step */
             job_progress_write(job, job->record.slot);
-        answer(job, true);
+        has_recorded(job);
     }
     /* Otherwise etcd is away, or its keys have changed and the mirror will show that soon:
      * retry. */
@@ -189,12 +196,18 @@ static bool is_overtaken(const struct job *job, int64_t *ret_known_revision)
     return false;
 }
 
-static void give_up(struct job *job, const char *why)
+static void refuse(struct job *job, unsigned slot, struct control_checkpoint *checkpoint,
+                   const char *why)
 {
     log_warning("job %s: the checkpoint of step %" PRIu64 " of generation %" PRIu64
                 " is not recorded: %s",
-                job->name, job->record.unrecorded.step, job->record.unrecorded.generation, why);
-    answer(job, false);
+                job->name, checkpoint->step, checkpoint->generation, why);
+    answer(job, slot, checkpoint, false);
+}
+
+static void give_up(struct job *job, const char *why)
+{
+    refuse(job, job->record.slot, &job->record.unrecorded, why);
 }
 
 void checkpoint_record_sync(struct job *job)
@@ -211,7 +224,7 @@ void checkpoint_record_sync(struct job *job)
     keys_checkpoint(key, daemon->config->cluster, job->name, job->record.unrecorded.step);
     const struct mirror_entry *there = mirror_find(&daemon->keys.mirror, key);
     if (is_recorded(&job->record, there)) {
-        answer(job, true);
+        has_recorded(job);
         return;
     }
     if (!is_current(job)) {
@@ -259,8 +272,18 @@ void checkpoint_record_sync(struct job *job)
                   job->name);
 }
 
+/* A worker that stood still may send its checkpoint when a later generation's is being recorded:
+ * each of the two waits for an answer. */
 void checkpoint_record_begin(struct job *job, unsigned slot, struct control_checkpoint *checkpoint)
 {
+    const struct control_checkpoint *waiting = &job->record.unrecorded;
+
+    if (job_record_waits(&job->record) && checkpoint->generation < waiting->generation) {
+        refuse(job, slot, checkpoint, "that of a later generation is being recorded");
+        return;
+    }
+    if (job_record_waits(&job->record) && checkpoint->generation > waiting->generation)
+        give_up(job, "a later generation has made one");
     checkpoint_record_forget(job);
     job->record.unrecorded = *checkpoint;
     *checkpoint = (struct control_checkpoint){0};

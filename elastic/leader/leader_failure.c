@@ -73,7 +73,8 @@ static bool has_begun(const struct leader_context *context)
            view->checkpoint.generation == generation;
 }
 
-/* Return whether the member was new in a change that the plan in force has replaced, and gave up. */
+/* Return whether the member was new in a change that the plan in force has replaced, and gave up.
+ */
 static bool is_left_from_a_change(const struct leader_context *context,
                                   const struct roster_member *member)
 {

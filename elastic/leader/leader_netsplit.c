@@ -26,9 +26,8 @@ static uint64_t term_ns(const struct leader_context *context, unsigned times)
  * far apart as the workers' operations are long. */
 static bool is_forgotten(const struct leader_context *context, const struct leader_netsplit *cut)
 {
-    return context->view->now_ns >=
-           MAX(cut->seen_ns, cut->until_ns) +
-               TIMEOUTS_NETSPLIT_MAX * context->view->failure_timeout_ns;
+    return context->view->now_ns >= MAX(cut->seen_ns, cut->until_ns) +
+                                        TIMEOUTS_NETSPLIT_MAX * context->view->failure_timeout_ns;
 }
 
 static bool is_between(const struct leader_netsplit *cut, const struct member *a,

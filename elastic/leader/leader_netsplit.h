@@ -6,9 +6,9 @@
  * A worker that cannot make its links names the ranks whose hosts gave no sign of life
  * (report->unreached). One such report proves nothing: hosts die, and cables are out for a moment,
  * so the same layout is tried again. A pair that is missed in a second generation, in which both
- * ends have reported, is a cut, unless one in between has run with both. The job then goes on without the smallest set of nodes that makes
- * the rest reach each other (elastic/leader/netsplit_graph.h). A set with the only copy of some
- * state is not left out.
+ * ends have reported, is a cut, unless one in between has run with both. The job then goes on
+ * without the smallest set of nodes that makes the rest reach each other
+ * (elastic/leader/netsplit_graph.h). A set with the only copy of some state is not left out.
  *
  * A cut is believed for a while; then the node that was left out is free like any other. If the
  * pair is missed again, the cut is believed for twice as long, and so on. The cuts of a daemon that

@@ -40,6 +40,6 @@ struct plan_change {
                         that receive it leave that generation at once and report their state
                         (leader_supersede.c) */
     uint64_t revokes; /* of a planned switch: no change from this generation on, until this one,
-                         can begin, because new workers of each are gone: whoever left a step for one
-                         of them comes here instead. 0: none is revoked */
+                         can begin, because new workers of each are gone: whoever left a step for
+                         one of them comes here instead. 0: none is revoked */
 };

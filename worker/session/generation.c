@@ -380,7 +380,8 @@ static int open_links(struct trainer *trainer, unsigned rank, const struct plan 
     if (read(trainer->commands.cancel, &drained, sizeof(drained)) < 0 && errno != EAGAIN)
         return error_set(error, -errno, "reading an eventfd");
     commands_take(trainer, 0); /* messages that arrived before the eventfd was emptied */
-    bool replaced = generation_entry_is_replaced(trainer->commands.pending.plan, plan->generation, newcomer);
+    bool replaced =
+        generation_entry_is_replaced(trainer->commands.pending.plan, plan->generation, newcomer);
     mesh_doorman_rest(trainer->doorman, true);
     status = commands_stopping(&trainer->commands) || replaced
                  ? -ECANCELED

@@ -526,7 +526,9 @@ static uint64_t step_max_ns(const struct sim *sim)
 void sim_check_outage_begins(struct sim *sim)
 {
     struct sim_faults *faults = sim->faults;
+    /* Where answers are lost before it, one node's lease may be older than its neighbour knows. */
     bool settled = sim->check->commits > 0 && faults->disturbing == 0 && !sim->store->down &&
+                   sim->store->late_requests_percent == 0 &&
                    (faults->disturbed_ns == 0 || faults->disturbed_ns + SETTLED_NS < sim->now_ns) &&
                    sim->check->committed_ns + step_max_ns(sim) > sim->now_ns;
     faults->outage_ns = settled ? sim->now_ns : 0;

@@ -335,7 +335,8 @@ static void open_links(struct sim_worker *worker)
     worker->cancelled = false;
     worker_messages(worker);
     bool newcomer = generation_entry_is_newcomer(worker->plan, worker->rank);
-    if (worker->stopping || generation_entry_is_replaced(worker->pending.plan, worker->generation, newcomer)) {
+    if (worker->stopping ||
+        generation_entry_is_replaced(worker->pending.plan, worker->generation, newcomer)) {
         worker_broken(worker, -ECANCELED);
         return;
     }

@@ -393,7 +393,8 @@ static void test_a_new_worker_that_gives_up_ends_the_change_alone(void **state)
     assert_int_equal(three_decision.state, JOB_RECOVERING);
 }
 
-/* Workers enter generation 7 one after another, and c, which gave up generation 6, is still there. */
+/* Workers enter generation 7 one after another, and c, which gave up generation 6, is still there.
+ */
 static void test_one_that_gave_up_the_change_before_is_no_failure(void **state)
 {
     (void)state;
