@@ -3,6 +3,29 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/json.h"
+#include "elastic/job/job_schema.h"
+#include "elastic/job/job_value.h"
+
+#define POLICY(name) (1u << JOB_FREEZE_##name)
+#define ANY_POLICY   (POLICY(GRADIENT) | POLICY(SCHEDULE) | POLICY(PLASTICITY) | POLICY(BUDGET))
+
+/* The policies that read a key (elastic/step/freeze.c); `from_start` and `cache_mb` need none. */
+static const struct reader {
+    const char *path;
+    unsigned policies;
+} readers[] = {
+    {"elastic.freeze.alpha", POLICY(GRADIENT) | POLICY(SCHEDULE) | POLICY(BUDGET)},
+    {"elastic.freeze.every", ANY_POLICY},
+    {"elastic.freeze.keep_active", ANY_POLICY},
+    {"elastic.freeze.after", ANY_POLICY},
+    {"elastic.freeze.tolerance", POLICY(PLASTICITY)},
+    {"elastic.freeze.patience", POLICY(PLASTICITY)},
+    {"elastic.freeze.budget", POLICY(BUDGET)},
+    {"elastic.freeze.guard", ANY_POLICY},
+    {"elastic.freeze.thaw", ANY_POLICY},
+};
+
 /* The decisions, or with `plasticity` measurements, until a layer can freeze. */
 static uint64_t least_decisions(const struct job_freezing *freezing)
 {
@@ -26,4 +49,30 @@ bool job_freezing_hint(const struct job_spec *spec, char ret_words[JOB_FREEZING_
              spec->train.steps, least_decisions(freezing),
              plasticity ? "; 2 x patience + 1 measurements" : "");
     return true;
+}
+
+static bool is_set(const struct job_spec *spec, const struct schema_key *key)
+{
+    AUTO_JSON json_t *value = job_value_encode(key, spec);
+
+    return value && !job_value_is_default(key, value);
+}
+
+bool job_freezing_unused(const struct job_spec *spec, char ret_words[JOB_FREEZING_WORDS_SIZE])
+{
+    unsigned policy = spec->elastic.freeze.policy, count = 0;
+    AUTO_JSON json_t *word = job_value_encode(schema_find("elastic.freeze.policy"), spec);
+    size_t used = 0;
+
+    for (size_t i = 0; i < ARRAY_COUNT(readers); i++) {
+        if ((readers[i].policies >> policy & 1) != 0 || !is_set(spec, schema_find(readers[i].path)))
+            continue;
+        used += (size_t)snprintf(ret_words + used, JOB_FREEZING_WORDS_SIZE - used, "%s%s",
+                                 count++ > 0 ? ", " : "", schema_last_word(readers[i].path));
+    }
+    if (count > 0)
+        snprintf(ret_words + used, JOB_FREEZING_WORDS_SIZE - used,
+                 " of elastic.freeze %s nothing with policy %s", count == 1 ? "does" : "do",
+                 json_string_value(word));
+    return count > 0;
 }

@@ -27,6 +27,8 @@ static int fill(json_t *model, const char *path, struct error *error)
 
     if (status == 0)
         status = huggingface_model(config, context_of(model), &keys, error);
+    if (status == 0)
+        status = huggingface_check_positions(config, context_of(model), error);
     if (status == 0 && json_object_update_missing(model, keys) < 0)
         status = error_set(error, -ENOMEM, "no memory for config.json");
     return status < 0 ? status : huggingface_agree(keys, model, error);

@@ -119,6 +119,8 @@ static void warn_of_freezing(const struct job_spec *spec)
 
     if (job_freezing_hint(spec, words))
         fprintf(stderr, "firnctl: warning: %s\n", words);
+    if (job_freezing_unused(spec, words))
+        fprintf(stderr, "firnctl: warning: %s\n", words);
 }
 
 /* Skip a job that begins from a checkpoint: its model folder is not read. */

@@ -248,6 +248,8 @@ static void warn_of_freezing(const struct job_spec *spec)
 
     if (job_freezing_hint(spec, words))
         printf("\nWarning: %s\n", words);
+    if (job_freezing_unused(spec, words))
+        printf("\nWarning: %s\n", words);
 }
 
 static void warn_of_memory(const struct dry_run *run)

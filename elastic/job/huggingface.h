@@ -53,6 +53,14 @@ int huggingface_model(const json_t *config, unsigned context, json_t **ret_keys,
                       struct error *error) CHECK_RESULT;
 
 /**
+ * huggingface_check_positions() - check that the positions of a job's @context are those on which
+ * the model of @config was trained: its output at others is noise, until it has learned them.
+ * Return: 0; -EINVAL, @error names the key
+ */
+int huggingface_check_positions(const json_t *config, unsigned context,
+                                struct error *error) CHECK_RESULT;
+
+/**
  * huggingface_agree() - compare @section, a job's `model`, with @keys; a missing key has its
  * default. Return: 0; -EINVAL with the first key that differs
  */

@@ -309,6 +309,22 @@ int huggingface_model(const json_t *config, unsigned context, json_t **ret_keys,
     return status;
 }
 
+int huggingface_check_positions(const json_t *config, unsigned context, struct error *error)
+{
+    const char *key = "max_position_embeddings";
+    const json_t *positions = value_of(config, key);
+    char what[160];
+
+    if (!positions || (json_is_integer(positions) && json_integer_value(positions) >= context))
+        return 0;
+    snprintf(
+        what, sizeof(what),
+        "only at least model.context (%u) is: lower that, or raise this if the model is to learn "
+        "the positions behind",
+        context);
+    return refuse(key, positions, what, error);
+}
+
 /* Return whether two values are equal; 1e4 and 10000 are equal. */
 static bool same(const json_t *a, const json_t *b)
 {

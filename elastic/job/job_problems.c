@@ -26,16 +26,41 @@ static unsigned find_line(const struct job_problems *problems, const char *key_p
     }
 }
 
-/* Append whole lines only, except for the first, and keep room for the count of the rest. */
-static void append(struct job_problems *problems, const char *text)
+/* Return where the text of the told problem @index begins; the end of all for the one behind. */
+static char *find_text(const struct job_problems *problems, unsigned index)
 {
-    char *all = problems->error->text;
-    size_t length = problems->told == 0 ? 0 : strlen(all);
+    char *text = problems->error->text;
+    if (index == problems->told)
+        return text + strlen(text);
+    for (; index > 0; index--)
+        text = strchr(text, '\n') + 1;
+    return text;
+}
+
+/* Insert whole lines only, except for the first, and keep room for the count of the rest. */
+static void insert(struct job_problems *problems, unsigned line, const char *text)
+{
+    size_t length = problems->told == 0 ? 0 : strlen(problems->error->text);
+    size_t size = strlen(text);
+    unsigned place = problems->told;
     problems->full |= problems->told == JOB_PROBLEMS_SHOWN ||
-                      (problems->told > 0 && length + strlen(text) + MORE_SIZE > ERROR_TEXT_SIZE);
+                      (problems->told > 0 && length + size + MORE_SIZE > ERROR_TEXT_SIZE);
     if (problems->full)
         return;
-    snprintf(all + length, ERROR_TEXT_SIZE - length, "%s%s", length > 0 ? "\n" : "", text);
+    if (problems->told == 0) {
+        snprintf(problems->error->text, ERROR_TEXT_SIZE, "%s", text);
+    } else {
+        while (place > 0 && problems->lines[place - 1] > line)
+            place--;
+        bool last = place == problems->told;
+        char *here = find_text(problems, place);
+        memmove(here + size + 1, here, strlen(here) + 1);
+        memcpy(last ? here + 1 : here, text, size);
+        here[last ? 0 : size] = '\n';
+        memmove(&problems->lines[place + 1], &problems->lines[place],
+                (problems->told - place) * sizeof(problems->lines[0]));
+    }
+    problems->lines[place] = line;
     problems->told++;
 }
 
@@ -58,7 +83,9 @@ void job_problem(struct job_problems *problems, const char *key_path, const char
         va_start(arguments, format);
         vsnprintf(text + length, sizeof(text) - length, format, arguments);
         va_end(arguments);
-        append(problems, text);
+        for (char *end = strchr(text, '\n'); end; end = strchr(end, '\n'))
+            *end = ' '; /* of a value: a problem is one line */
+        insert(problems, line, text);
     }
     problems->count++;
 }

@@ -1,6 +1,6 @@
 /*
  * The list of problems of a job file, one line each: "demo.yaml:12: train.lanes: ...". The user
- * sees all problems at once.
+ * sees all problems at once, in the order of the file.
  */
 #pragma once
 
@@ -9,7 +9,8 @@
 #include "base/compiler.h"
 #include "base/error.h"
 
-#define JOB_KEYS_MAX 128
+#define JOB_KEYS_MAX       128
+#define JOB_PROBLEMS_SHOWN 8
 
 struct job_problems {
     const char *where;
@@ -17,13 +18,12 @@ struct job_problems {
     void *context;
     struct error *error; /* may be NULL */
     unsigned count;
-    unsigned skip; /* number of problems already reported */
-    unsigned told; /* problems in @error; later ones are only counted */
+    unsigned skip;                      /* number of problems already reported */
+    unsigned told;                      /* problems in @error; later ones are only counted */
+    unsigned lines[JOB_PROBLEMS_SHOWN]; /* of those; ascending, 0: unknown */
     bool full;
     bool bad[JOB_KEYS_MAX]; /* by the key's index in the schema: the key has no usable value */
 };
-
-#define JOB_PROBLEMS_SHOWN 8
 
 /** job_problem_is_told() - return whether the next problem is listed or only counted */
 bool job_problem_is_told(const struct job_problems *problems);

@@ -21,20 +21,13 @@ static json_t *section_of(json_t *tree, const char *path)
     return tree;
 }
 
-static bool goes_without_saying(const struct schema_key *key, const json_t *value)
-{
-    AUTO_JSON json_t *usual =
-        key->omit_if_default ? json_loads(key->default_json, JSON_DECODE_ANY, NULL) : NULL;
-    return usual && json_equal(usual, value);
-}
-
 json_t *job_spec_encode(const struct job_spec *spec)
 {
     AUTO_JSON json_t *tree = json_object();
     for (unsigned i = 0; i < job_schema_count; i++) {
         const struct schema_key *key = &job_schema[i];
         AUTO_JSON json_t *value = job_value_encode(key, spec);
-        if (value && goes_without_saying(key, value))
+        if (value && key->omit_if_default && job_value_is_default(key, value))
             continue;
         json_t *section = section_of(tree, key->path);
         if (!value || json_object_set(section, schema_last_word(key->path), value) < 0)

@@ -93,7 +93,8 @@ void job_suggest(const char *path, char *ret_text, size_t text_size)
     char word[WORD_SIZE], known[256];
     const struct schema_key *other = elsewhere(path);
     if (!other && nearest_in_section(path, word)) {
-        snprintf(ret_text, text_size, "no such key; did you mean \"%s\"?", word);
+        snprintf(ret_text, text_size, "no such key; did you mean %.*s%s?",
+                 (int)section_length(path), path, word);
     } else if (other) {
         snprintf(ret_text, text_size, "no such key; did you mean %s?", other->path);
     } else {

@@ -253,3 +253,10 @@ void job_value_describe(const json_t *value, char ret_text[JOB_FOUND_SIZE])
             snprintf(ret_text, JOB_FOUND_SIZE, "a list of %zu", json_array_size(value));
     }
 }
+
+bool job_value_is_default(const struct schema_key *key, const json_t *value)
+{
+    AUTO_JSON json_t *usual =
+        key->default_json ? json_loads(key->default_json, JSON_DECODE_ANY, NULL) : NULL;
+    return usual && json_equal(usual, value);
+}

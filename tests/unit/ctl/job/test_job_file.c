@@ -100,7 +100,7 @@ static void test_messages_have_file_and_line(void **state)
                           &error),
                      -EINVAL);
     snprintf(expected, sizeof(expected),
-             "%s:6: train.lanse: no such key; did you mean \"lanes\"?\n"
+             "%s:6: train.lanse: no such key; did you mean train.lanes?\n"
              "%s:7: train.micro_batch: found the text \"lots\"; needs a whole number from 1 to "
              "65536",
              job_path, job_path);

@@ -42,11 +42,54 @@ static void test_plasticity_needs_its_measurements(void **state)
     assert_non_null(strstr(words, "after + 7 x elastic.freeze.every; 2 x patience + 1"));
 }
 
+static void set_defaults(unsigned policy)
+{
+    const struct job_freezing usual = {.policy = policy,
+                                       .alpha = 0.33,
+                                       .every = 100,
+                                       .keep_active = 1,
+                                       .tolerance = 0.3,
+                                       .patience = 3,
+                                       .budget = 0.5};
+    spec.elastic.freeze = usual;
+}
+
+static void test_keys_that_the_policy_does_not_read_are_told(void **state)
+{
+    (void)state;
+    set_defaults(JOB_FREEZE_SCHEDULE);
+    assert_false(job_freezing_unused(&spec, words));
+    spec.elastic.freeze.alpha = 0.5;
+    spec.elastic.freeze.from_start = 2;
+    assert_false(job_freezing_unused(&spec, words));
+    spec.elastic.freeze.patience = 4;
+    assert_true(job_freezing_unused(&spec, words));
+    assert_string_equal(words, "patience of elastic.freeze does nothing with policy schedule");
+    spec.elastic.freeze.policy = JOB_FREEZE_PLASTICITY;
+    assert_true(job_freezing_unused(&spec, words));
+    assert_string_equal(words, "alpha of elastic.freeze does nothing with policy plasticity");
+    spec.elastic.freeze.policy = JOB_FREEZE_NONE;
+    assert_true(job_freezing_unused(&spec, words));
+    assert_string_equal(words, "alpha, patience of elastic.freeze do nothing with policy none");
+}
+
+/* All of them, so that no text is cut. */
+static void test_a_long_list_has_room(void **state)
+{
+    (void)state;
+    spec.elastic.freeze = (struct job_freezing){.policy = JOB_FREEZE_NONE, .guard = 1, .thaw = 1};
+    assert_true(job_freezing_unused(&spec, words));
+    assert_non_null(strstr(words, "alpha, every, keep_active, "));
+    assert_non_null(strstr(words, "guard, thaw of elastic.freeze do nothing with policy none"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_first_decision_behind_the_end_is_told),
         cmocka_unit_test(test_plasticity_needs_its_measurements),
+        cmocka_unit_test(test_keys_that_the_policy_does_not_read_are_told),
+        cmocka_unit_test(test_a_long_list_has_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -166,6 +166,23 @@ static void test_windows_below_the_context_are_refused(void **state)
                    "sliding_window: 32");
 }
 
+static int check_positions(const char *config_text, struct error *error)
+{
+    AUTO_JSON json_t *config = parse(config_text);
+    return huggingface_check_positions(config, CONTEXT, error);
+}
+
+static void test_a_context_behind_the_positions_is_refused(void **state)
+{
+    (void)state;
+    struct error error = {0};
+    assert_int_equal(check_positions("{}", &error), 0);
+    assert_int_equal(check_positions("{'max_position_embeddings':64}", &error), 0);
+    assert_int_equal(check_positions("{'max_position_embeddings':63}", &error), -EINVAL);
+    assert_non_null(strstr(error.text, "max_position_embeddings: 63 is not supported; only at "
+                                       "least model.context (64) is: lower that"));
+}
+
 static void test_what_is_not_computed_is_refused(void **state)
 {
     (void)state;
@@ -256,6 +273,7 @@ int main(void)
         cmocka_unit_test(test_scaled_rotary_embeddings),
         cmocka_unit_test(test_relatives),
         cmocka_unit_test(test_windows_below_the_context_are_refused),
+        cmocka_unit_test(test_a_context_behind_the_positions_is_refused),
         cmocka_unit_test(test_what_is_not_computed_is_refused),
         cmocka_unit_test(test_what_is_written_is_read_again),
         cmocka_unit_test(test_defaults_must_agree),

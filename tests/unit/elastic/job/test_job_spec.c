@@ -344,12 +344,12 @@ static void test_unknown_keys_are_answered_with_the_meant_one(void **state)
 {
     (void)state;
     assert_refused("model.layer", "6",
-                   "demo.yaml:3: model.layer: no such key; did you mean \"layers\"?");
+                   "demo.yaml:3: model.layer: no such key; did you mean model.layers?");
     assert_refused("train.stpes", "6",
-                   "demo.yaml: train.stpes: no such key; did you mean \"steps\"?");
-    assert_refused("modle", "{}", "demo.yaml: modle: no such key; did you mean \"model\"?");
+                   "demo.yaml: train.stpes: no such key; did you mean train.steps?");
+    assert_refused("modle", "{}", "demo.yaml: modle: no such key; did you mean model?");
     assert_refused("train.optimiser", "{'lr':1}",
-                   "demo.yaml: train.optimiser: no such key; did you mean \"optimizer\"?");
+                   "demo.yaml: train.optimiser: no such key; did you mean train.optimizer?");
     assert_refused("train.lr", "0.1",
                    "demo.yaml: train.lr: no such key; did you mean train.optimizer.lr?");
     assert_refused("train.batch_size", "4",
@@ -549,6 +549,41 @@ static void test_all_problems_are_listed_up_to_a_bound(void **state)
     assert_int_equal(job_spec_decode(tree, "x", NULL, NULL, &spec, NULL), -EINVAL);
 }
 
+static unsigned line_by_name(void *context, const char *key_path)
+{
+    (void)context;
+    static const struct {
+        const char *key_path;
+        unsigned line;
+    } lines[] = {{"train.lanse", 9}, {"checkpoint.evry", 2}, {"train.steps", 4}, {"model", 5}};
+    for (size_t i = 0; i < ARRAY_COUNT(lines); i++)
+        if (strcmp(lines[i].key_path, key_path) == 0)
+            return lines[i].line;
+    return 0;
+}
+
+static void test_problems_come_in_the_order_of_the_file(void **state)
+{
+    (void)state;
+    struct error error = {0};
+    AUTO_JSON json_t *tree = parse(minimal);
+    put(tree, "train.lanse", json_integer(4));
+    put(tree, "train.steps", json_string("two\nlines"));
+    put(tree, "checkpoint.evry", json_integer(4));
+    put(tree, "model.layers", json_integer(-1));
+    put(tree, "zzzzzz", json_true());
+    assert_int_equal(job_spec_decode(tree, "x", line_by_name, NULL, &spec, &error), -EINVAL);
+    static const char *const order[] = {"x: zzzzzz: ", "\nx:2: checkpoint.evry: ",
+                                        "\nx:4: train.steps: found the text \"two lines\"",
+                                        "\nx:5: model.layers: found -1; ", "\nx:9: train.lanse: "};
+    const char *at = error.text;
+    for (size_t i = 0; i < ARRAY_COUNT(order); i++) {
+        at = strstr(at, order[i]);
+        if (!at)
+            fail_msg("%s is not in its place in: %s", order[i], error.text);
+    }
+}
+
 /* Problems are returned a few at a time, each once and whole. */
 static void test_all_problems_can_be_had(void **state)
 {
@@ -631,6 +666,7 @@ int main(void)
         cmocka_unit_test(test_masks),
         cmocka_unit_test(test_evaluation_needs_data),
         cmocka_unit_test(test_all_problems_are_listed_up_to_a_bound),
+        cmocka_unit_test(test_problems_come_in_the_order_of_the_file),
         cmocka_unit_test(test_all_problems_can_be_had),
         cmocka_unit_test(test_strange_trees),
         cmocka_unit_test(test_sizes),
