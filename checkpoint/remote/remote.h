@@ -1,15 +1,16 @@
 /*
- * Reading of checkpoint files on other nodes through their firnd.
+ * Reading of files on other nodes through their firnd: of checkpoints, and of kept outputs of
+ * frozen layers (worker/cache/outputs_fetch.h).
  *
  *   GET /v1/jobs/JOB/checkpoints/FOLDER/FILE?at=OFFSET&bytes=COUNT
  *   Firn-Proof: 64 hexadecimal digits
  *
- * FOLDER is step-N or step-N.gG.part below the job's checkpoint folder of that node. The proof is a
- * keyed BLAKE2b-256 over job, folder, file and range under the link key of the plan in force. A
- * client without the key learns nothing. An eavesdropper can replay a request, but only for data
- * that it has seen already. Received data is used only after its checksums match: the manifest's
- * SHA-256, CRC32C of chunks, XXH3-128 of tensors. One response has at most CHECKPOINT_REMOTE_MAX
- * bytes.
+ * FOLDER is step-N or step-N.gG.part below the job's checkpoint folder of that node, or frozen, in
+ * the job's own folder. The proof is a keyed BLAKE2b-256 over job, folder, file and range under the
+ * link key of the plan in force. A client without the key learns nothing. An eavesdropper can
+ * replay a request, but only for data that it has seen already. Received data is used only after
+ * its checksums match: the manifest's SHA-256, CRC32C of chunks, XXH3-128 of tensors and of
+ * outputs. One response has at most CHECKPOINT_REMOTE_MAX bytes.
  */
 #pragma once
 
@@ -22,10 +23,11 @@
 #include "base/error.h"
 #include "base/name.h"
 
-#define CHECKPOINT_REMOTE_MAX   ((size_t)4 << 20)
-#define CHECKPOINT_KEY_SIZE     32
-#define CHECKPOINT_PROOF_HEADER "Firn-Proof"
-#define CHECKPOINT_PROOF_SIZE   65 /* as text, with its zero */
+#define CHECKPOINT_REMOTE_MAX    ((size_t)4 << 20)
+#define CHECKPOINT_KEY_SIZE      32
+#define CHECKPOINT_REMOTE_FROZEN "frozen" /* the folder of kept outputs */
+#define CHECKPOINT_PROOF_HEADER  "Firn-Proof"
+#define CHECKPOINT_PROOF_SIZE    65 /* as text, with its zero */
 
 struct checkpoint_range {
     const char *job, *folder, *file;

@@ -13,6 +13,11 @@ static bool proves(const char *key_text, const struct checkpoint_range *range, c
     return key_text && plan_key_bytes(key_text, key) && checkpoint_proof_valid(key, range, proof);
 }
 
+static bool is_frozen(const char *folder)
+{
+    return !strcmp(folder, CHECKPOINT_REMOTE_FROZEN);
+}
+
 /* Split FOLDER/FILE. */
 static int split(const char *rest, char *ret_folder, size_t folder_size, const char **ret_file)
 {
@@ -24,7 +29,8 @@ static int split(const char *rest, char *ret_folder, size_t folder_size, const c
     snprintf(ret_folder, folder_size, "%.*s", (int)(slash - rest), rest);
     enum folder_kind kind = folder_classify(ret_folder, &step);
     *ret_file = slash + 1;
-    return (kind == FOLDER_COMPLETE || kind == FOLDER_PART) && manifest_file_valid(*ret_file)
+    return (kind == FOLDER_COMPLETE || kind == FOLDER_PART || is_frozen(ret_folder)) &&
+                   manifest_file_valid(*ret_file)
                ? 0
                : -ENOENT;
 }
@@ -51,8 +57,8 @@ int checkpoint_files_allow(const struct job *job, const struct checkpoint_reques
                  request->proof) ||
           proves(job->plans.key_before, &range, request->proof)))
         return error_set(error, -EACCES, "not under the key of a generation that is in force here");
-    if (snprintf(ret_path, path_size, "%s/%s/%s", job->folders.checkpoint_dir, folder, file) >=
-        (int)path_size)
+    const char *within = is_frozen(folder) ? job->folders.dir : job->folders.checkpoint_dir;
+    if (snprintf(ret_path, path_size, "%s/%s/%s", within, folder, file) >= (int)path_size)
         return error_set(error, -ENOENT, "the path is too long");
     return 0;
 }

@@ -1,8 +1,9 @@
 /*
- * Decide which file of a checkpoint an HTTP request may read:
+ * Decide which file of a checkpoint, or of kept outputs, an HTTP request may read:
  * GET /v1/jobs/JOB/checkpoints/FOLDER/FILE?at=OFFSET&bytes=COUNT (checkpoint/remote/remote.h).
  *
- * Only files of complete and of half-written checkpoints of this job, by plain names. The client
+ * Only files of complete and of half-written checkpoints of this job and of its kept outputs of
+ * frozen layers, by plain names. The client
  * must prove that it knows the link key of a plan: the plan in force, the prepared plan, or the
  * plan before, whose workers may still be about to make a planned switch.
  */

@@ -239,7 +239,7 @@ const struct schema_key job_schema[] = {
      .meaning = "When the last validation loss is above the best one by more than this share of it, the layers that have frozen train again, and none freezes until it is better; slots keep the memory for that; needs `evaluate.every`; 0: what is frozen stays so"},
     {"elastic.freeze.cache_mb", SCHEMA_COUNT, AT(elastic.freeze.cache_mb), 0, CACHE_MB_MAX,
      .default_json = "16384", .unit = "MiB", .also = " cache autocache cache_size activation_cache ",
-     .meaning = "Space on each node's disk for the outputs of frozen layers, so that later epochs load them instead of computing; 0: none"},
+     .meaning = "Space on each node's disk for the outputs of frozen layers, so that later epochs load them, or fetch them from another node, instead of computing; 0: none"},
 
     {"elastic.mixed_devices", SCHEMA_FLAG, AT(elastic.mixed_devices), .default_json = "false",
      .also = " heterogeneous mixed allow_mixed ",

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/timeouts.h"
+#include "elastic/copies/output_hosts.h"
 #include "elastic/job/job_spec.h"
 #include "elastic/leader/leader_internal.h"
 #include "elastic/leader/leader_netsplit.h"
@@ -264,18 +265,23 @@ static void refresh_memory(const struct leader_view *view, struct leader_memory 
     leader_pace_note(view, &memory->pace);
 }
 
-/* Name the copy nodes in the plan: with copies, its workers must know which nodes have which files.
- */
-static int name_copy_nodes(struct leader_context *context)
+/* Workers must know which nodes have which files of checkpoints with copies, and who has outputs of
+ * frozen layers. */
+static int name_nodes(struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     struct plan *plan = context->decision->plan;
-    if (!plan || !job_keeps_copies(view->spec))
+    int status = 0;
+    if (!plan)
         return 0;
     bool reads = plan->start.source == PLAN_SOURCE_CHECKPOINT || plan->layout.worker_count == 0;
     const char *shares = reads ? view->checkpoint.shares : NULL;
-    int status =
-        copies_fill(plan, view->spec->checkpoint.copies, shares, view->nodes, view->node_count);
+    if (job_keeps_copies(view->spec))
+        status =
+            copies_fill(plan, view->spec->checkpoint.copies, shares, view->nodes, view->node_count);
+    if (status == 0)
+        status =
+            output_hosts_fill(plan, &view->spec->elastic.freeze, view->nodes, view->node_count);
     if (status < 0) {
         plan_free(plan);
         context->decision->plan = NULL;
@@ -300,7 +306,7 @@ int leader_decide(const struct leader_view *view, struct leader_memory *memory,
     if (status == 0 && decision.plan)
         leader_slow_carry(&context, decision.plan);
     if (status == 0)
-        status = name_copy_nodes(&context);
+        status = name_nodes(&context);
     roster_done(&context.roster);
     if (status < 0 && context.error->code == 0)
         return error_set(context.error, status, "deciding about job %s: %s", view->spec->name,

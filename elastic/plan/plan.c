@@ -22,6 +22,7 @@ void plan_free(struct plan *plan)
     free(plan->start.moves);
     free(plan->start.histories);
     free(plan->checkpoints.copy_nodes);
+    free(plan->hosts.list);
     free(plan);
 }
 
@@ -65,6 +66,7 @@ struct plan *plan_copy(const struct plan *plan)
     copy->layout.shadows = NULL;
     copy->start.moves = copy->start.histories = NULL;
     copy->checkpoints.copy_nodes = NULL;
+    copy->hosts.list = NULL;
     size_t ranks = (size_t)plan->layout.worker_count + plan->layout.donor_count;
     if (copy_array(plan->layout.workers, ranks, sizeof(*plan->layout.workers),
                    &copy->layout.workers) &&
@@ -79,7 +81,9 @@ struct plan *plan_copy(const struct plan *plan)
         copy_array(plan->start.histories, plan->start.history_count, sizeof(*plan->start.histories),
                    &copy->start.histories) &&
         copy_array(plan->checkpoints.copy_nodes, plan->checkpoints.copy_node_count,
-                   sizeof(*plan->checkpoints.copy_nodes), &copy->checkpoints.copy_nodes))
+                   sizeof(*plan->checkpoints.copy_nodes), &copy->checkpoints.copy_nodes) &&
+        copy_array(plan->hosts.list, plan->hosts.count, sizeof(*plan->hosts.list),
+                   &copy->hosts.list))
         return copy;
     plan_free(copy);
     return NULL;

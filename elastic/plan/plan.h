@@ -16,6 +16,7 @@
 #include "base/name.h"
 #include "elastic/plan/plan_change.h"
 #include "elastic/plan/plan_checkpoints.h"
+#include "elastic/plan/plan_hosts.h"
 #include "elastic/plan/plan_layout.h"
 #include "elastic/plan/plan_links.h"
 #include "elastic/plan/plan_start.h"
@@ -46,6 +47,7 @@ struct plan {
     struct plan_start start;
     struct plan_checkpoints checkpoints;
     struct plan_links links;
+    struct plan_hosts hosts;
     char numerics[PLAN_NUMERICS_SIZE]; /* of all its nodes; "": mixed or unknown */
     struct plan_trial trial;
     unsigned slow_count;

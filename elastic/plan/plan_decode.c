@@ -309,6 +309,29 @@ static int decode_copies(const json_t *tree, struct plan *plan, struct error *er
     return status;
 }
 
+static int decode_hosts(const json_t *tree, struct plan_hosts *hosts, struct error *error)
+{
+    json_t *array = NULL;
+    if (!json_has(tree, "hosts"))
+        return 0;
+    int status =
+        new_array(tree, "hosts", PLAN_HOSTS_MAX, sizeof(*hosts->list), &array, &hosts->list, error);
+    if (status < 0)
+        return status;
+    hosts->count = (unsigned)json_array_size(array);
+    for (unsigned i = 0; i < hosts->count; i++) {
+        const json_t *row = json_array_get(array, i);
+        const char *node = json_string_value(json_array_get(row, 0));
+        const char *http = json_string_value(json_array_get(row, 1));
+        struct plan_host *host = &hosts->list[i];
+        if (!node || !http || !name_valid(node) || strlen(http) >= sizeof(host->http))
+            return error_set(error, -EINVAL, "hosts[%u] is not a node and its address", i);
+        memcpy(host->node, node, strlen(node) + 1);
+        memcpy(host->http, http, strlen(http) + 1);
+    }
+    return 0;
+}
+
 static int decode_slow_slot(const json_t *tree, struct plan_slow *ret_slow, struct error *error)
 {
     int status = json_get_text(tree, "node", ret_slow->node, sizeof(ret_slow->node), error);
@@ -387,6 +410,8 @@ int plan_decode(const json_t *tree, struct plan **ret_plan, struct error *error)
         status = decode_state(tree, &plan->start, error);
     if (status == 0)
         status = decode_copies(tree, plan, error);
+    if (status == 0)
+        status = decode_hosts(tree, &plan->hosts, error);
     if (status == 0)
         status = decode_slow(tree, plan, error);
     if (status == 0)

@@ -161,6 +161,15 @@ static int put_copies(json_t *tree, const struct plan *plan)
     return status | put(tree, "restore_sha256", json_string(plan->start.restore_sha256));
 }
 
+static int put_hosts(json_t *tree, const struct plan_hosts *hosts)
+{
+    AUTO_JSON json_t *array = json_array();
+    for (unsigned i = 0; i < hosts->count; i++)
+        if (append_new(array, json_pack("[ss]", hosts->list[i].node, hosts->list[i].http)) < 0)
+            return -1;
+    return hosts->count > 0 ? json_object_set(tree, "hosts", array) : 0;
+}
+
 static int put_slow(json_t *tree, const struct plan *plan)
 {
     AUTO_JSON json_t *array = json_array();
@@ -198,7 +207,7 @@ json_t *plan_encode(const struct plan *plan)
     AUTO_JSON json_t *tree = encode_head(plan);
     if (!tree || put_layout(tree, plan) != 0 || put_state(tree, &plan->start) != 0 ||
         put_copies(tree, plan) != 0 || put_slow(tree, plan) != 0 ||
-        put_trial(tree, &plan->trial) != 0)
+        put_hosts(tree, &plan->hosts) != 0 || put_trial(tree, &plan->trial) != 0)
         return NULL;
     return json_incref(tree);
 }

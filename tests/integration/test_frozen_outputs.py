@@ -101,6 +101,48 @@ class FrozenOutputs(JobTest):
             self.assertGreater(computed, loaded)
             self.assert_equal(job)
 
+    def test_other_nodes_outputs_are_fetched(self):
+        """In the second epoch half of a node's samples were computed by the other node in the first. Some of its
+        files are damaged, and it dies: the bits are those of a run that keeps nothing."""
+        samples, steps = 330, 160  # 8 a step: an epoch takes 41 steps
+
+        def run(cluster, cache_mb, disturb):
+            path = cluster.folder + "/data"
+            with open(path, "wb") as file:
+                file.write(bytes(97 + (i * i // 7 + i) % 23 for i in range(samples * 64 + 1)))
+            job = Job(cluster, data={"format": "bytes", "path": path, "validation": 0.0}, train__steps=steps,
+                      evaluate={"every": 0}, model__width=256, model__context=64, train__lanes=4,
+                      train__micro_batch=2,
+                      elastic__freeze={"policy": "none", "from_start": 3, "cache_mb": cache_mb}).submit()
+            if disturb:
+                job.wait_step(90)
+                for path in glob.glob(f"{cluster.folder}/b/jobs/{job.name}/frozen/*"):
+                    self.damage(path, 65536)
+                kill(job.rank_of(1)[1])
+            job.wait_completed()
+            return job
+
+        with Cluster(self.id() + ": nothing is kept", nodes=1, slots=1) as cluster:
+            without = run(cluster, 0, False)
+            exact, digests = without.exact(), without.digests()
+        with Cluster(self.id(), nodes=2, slots=1) as cluster:
+            job = run(cluster, 100, True)
+            second = [line for _, line in job.lines() if 50 < line["step"] <= 82]
+            loaded = sum(line.get("frozen_loaded", 0) for line in second)
+            computed = sum(line.get("frozen_computed", 0) for line in second)
+            self.assertGreater(loaded, 4 * computed, "half of them would be found without the other node")
+            self.assertEqual(job.exact(), exact)
+            self.assertEqual(job.digests()[steps], digests[steps])
+
+    @staticmethod
+    def damage(path, every):
+        with open(path, "r+b") as file:
+            for place in range(4096 + 700, os.path.getsize(path), every):
+                file.seek(place)
+                byte = file.read(1)
+                file.seek(place)
+                file.write(bytes([byte[0] ^ 64]))
+
     def test_kills_damage_and_loss(self):
         """Workers and nodes die, layouts change; files are damaged, emptied and removed under way."""
         with Cluster(self.id(), nodes=2, slots=2) as cluster:
@@ -110,12 +152,7 @@ class FrozenOutputs(JobTest):
             job.wait_step(job.step() + 20)
             cluster.note("every second block of the kept outputs is damaged")
             for path in self.files(job):
-                with open(path, "r+b") as file:
-                    for place in range(4096 + 700, os.path.getsize(path), 8192):
-                        file.seek(place)
-                        byte = file.read(1)
-                        file.seek(place)
-                        file.write(bytes([byte[0] ^ 64]))
+                self.damage(path, 8192)
             job.wait_step(job.step() + 30)
             job.ask(stages=2, replicas=1)
             job.wait_running(2)

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/size_words.h"
 #include "worker/cache/output_file.h"
+#include "worker/cache/outputs_fetch.h"
 
 #define PATH_SIZE    1024
 #define NAME_PREFIX  "outputs-"
@@ -30,6 +31,7 @@ struct stored {
     struct output_file *file; /* NULL: none */
     char name[sizeof(NAME_PREFIX) + HASH128_TEXT_SIZE];
     unsigned unit_count;
+    struct output_file_shape shape;
     uint64_t room; /* samples that have a place */
 };
 
@@ -63,6 +65,8 @@ struct frozen_outputs {
     struct stored now, before;
     struct speed speed;
     bool loads, writes_on;
+    struct outputs_fetch *fetch; /* of `now`; NULL: nothing is fetched */
+    bool fetch_pays;             /* it was found to be faster than computing */
     struct frozen_outputs_counts counts;
     struct met met;
 };
@@ -92,6 +96,7 @@ void frozen_outputs_free(struct frozen_outputs *outputs)
 {
     if (!outputs)
         return;
+    frozen_outputs_part_company(outputs);
     close_stored(&outputs->now);
     close_stored(&outputs->before);
     free(outputs);
@@ -151,6 +156,7 @@ void frozen_outputs_leave(struct frozen_outputs *outputs)
 {
     if (!outputs)
         return;
+    frozen_outputs_part_company(outputs);
     close_stored(&outputs->now);
     close_stored(&outputs->before);
 }
@@ -177,6 +183,7 @@ static int open_stored(const struct frozen_outputs *outputs, const struct frozen
     hash128_text(shape.key, key);
     snprintf(stored.name, sizeof(stored.name), NAME_PREFIX "%s", key);
     path_in(outputs->folder, stored.name, path);
+    stored.shape = shape;
     stored.room = shape.count;
     int status = file_make_directories(outputs->folder, 0700, error);
     if (!status)
@@ -211,6 +218,7 @@ bool frozen_outputs_begin(struct frozen_outputs *outputs, const struct frozen_ou
     hash128_text(key_of(outputs, part), key);
     if (outputs->now.file && strcmp(outputs->now.name + sizeof(NAME_PREFIX) - 1, key) == 0)
         return true;
+    frozen_outputs_part_company(outputs);
     turn(outputs, part);
     outputs->sample_bytes = part->sample_bytes;
     if (open_stored(outputs, part, &outputs->now, &error)) {
@@ -405,6 +413,68 @@ void frozen_outputs_expect(const struct frozen_outputs *outputs, uint64_t index)
 {
     if (has_room(outputs, index) && outputs->loads)
         output_file_expect(outputs->now.file, index);
+}
+
+/* ---- other nodes ---- */
+
+void frozen_outputs_reach(struct frozen_outputs *outputs,
+                          const struct checkpoint_remote_options *others)
+{
+    char path[PATH_SIZE + 256];
+    struct error error = {0};
+
+    frozen_outputs_part_company(outputs);
+    if (!outputs->now.room || !others->node_count)
+        return;
+    path_in(outputs->folder, outputs->now.name, path);
+    const struct outputs_fetch_file file = {path, outputs->now.name, outputs->now.shape};
+    if (outputs_fetch_new(&file, others, &outputs->fetch, &error)) {
+        log_warning("outputs of frozen layers are not fetched from other nodes: %s", error.text);
+        outputs->fetch = NULL;
+    }
+}
+
+void frozen_outputs_part_company(struct frozen_outputs *outputs)
+{
+    uint64_t count = outputs && outputs->fetch ? outputs_fetch_count(outputs->fetch) : 0;
+
+    if (count > 0)
+        log_info("%" PRIu64 " outputs of frozen layers came from other nodes", count);
+    if (outputs) {
+        outputs_fetch_end(outputs->fetch);
+        outputs->fetch = NULL;
+        outputs->fetch_pays = false;
+    }
+}
+
+/* Compare the medians once both are known. */
+static void judge_fetch(struct frozen_outputs *outputs)
+{
+    uint64_t fetch_ns = outputs_fetch_typical_ns(outputs->fetch);
+
+    if (fetch_ns == 0 || outputs->speed.computations.count < MEASURED)
+        return;
+    double fetch_ms = (double)fetch_ns / 1e6, compute_ms = median_ms(&outputs->speed.computations);
+    outputs->fetch_pays = fetch_ms < compute_ms;
+    log_info("the frozen layers' output of a sample takes %.2f ms to fetch from another node and "
+             "%.2f ms to compute%s",
+             fetch_ms, compute_ms, outputs->fetch_pays ? "" : ": nothing is fetched any more");
+    if (!outputs->fetch_pays)
+        frozen_outputs_part_company(outputs);
+}
+
+void frozen_outputs_begin_step(struct frozen_outputs *outputs)
+{
+    if (outputs->fetch && !outputs->fetch_pays)
+        judge_fetch(outputs);
+    if (outputs->fetch)
+        outputs_fetch_begin_step(outputs->fetch);
+}
+
+void frozen_outputs_want(struct frozen_outputs *outputs, uint64_t index)
+{
+    if (outputs->fetch && has_room(outputs, index) && outputs->loads && outputs->writes_on)
+        outputs_fetch_want(outputs->fetch, index);
 }
 
 static void condemn(const struct stored *stored)

@@ -18,6 +18,8 @@
  *     layers that have frozen since: only these are computed. Older files are removed.
  *   - The first outputs after a beginning are computed even if they are there. Where loading takes
  *     longer than computing, nothing is loaded any more.
+ *   - Outputs of the next step's samples that other nodes have kept are fetched meanwhile, where
+ *     that takes less time than computing (worker/cache/outputs_fetch.h).
  *   - The kernel's page cache is the memory tier, and it reads the next micro-batch's samples
  * ahead. Nothing is written when less than a tenth of the file system is free, or when writing
  * takes more than a millisecond and half the time of computing: a slow disk makes its writers wait.
@@ -34,6 +36,7 @@
 
 #include "base/compiler.h"
 #include "base/hash.h"
+#include "checkpoint/remote/remote.h"
 
 struct frozen_outputs;
 
@@ -63,6 +66,18 @@ void frozen_outputs_free(struct frozen_outputs *outputs); /* NULL allowed; the f
 
 /** frozen_outputs_begin() - go over to the outputs of @part. Return: whether there is a file */
 bool frozen_outputs_begin(struct frozen_outputs *outputs, const struct frozen_outputs_part *part);
+
+/** frozen_outputs_reach() - fetch from now on the outputs that other nodes have kept of those that
+ * are gone over to (worker/cache/outputs_fetch.h), until frozen_outputs_part_company()
+ * @others: without this node; none: nothing happens */
+void frozen_outputs_reach(struct frozen_outputs *outputs,
+                          const struct checkpoint_remote_options *others);
+void frozen_outputs_part_company(struct frozen_outputs *outputs); /* NULL allowed */
+/** frozen_outputs_begin_step() - forget the samples that were wanted in the step before the last */
+void frozen_outputs_begin_step(struct frozen_outputs *outputs);
+/** frozen_outputs_want() - sample @index is loaded in the next step: fetch its output if it is
+ * elsewhere */
+void frozen_outputs_want(struct frozen_outputs *outputs, uint64_t index);
 
 /* A buffer of host memory for the output of the first so many units. */
 struct frozen_outputs_target {

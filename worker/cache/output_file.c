@@ -13,7 +13,7 @@
 #include "base/log.h"
 
 #define MAGIC        "firnoutp"
-#define VERSION      1
+#define VERSION      2
 #define HEADER_BYTES 4096
 #define BLOCK        ((uint64_t)4096)
 
@@ -42,15 +42,33 @@ uint64_t output_file_record_bytes(size_t size_bytes)
     return (sizeof(struct record_head) + size_bytes + BLOCK - 1) / BLOCK * BLOCK;
 }
 
+static uint64_t records_begin(const struct output_file_shape *shape)
+{
+    return HEADER_BYTES + (shape->count + BLOCK - 1) / BLOCK * BLOCK;
+}
+
+struct output_file_part output_file_marks(const struct output_file_shape *shape)
+{
+    return (struct output_file_part){HEADER_BYTES, (size_t)shape->count};
+}
+
+struct output_file_part output_file_record(const struct output_file_shape *shape, uint64_t index)
+{
+    assert(index < shape->count);
+    return (struct output_file_part){
+        .offset = records_begin(shape) + index * output_file_record_bytes(shape->size_bytes),
+        .size_bytes = sizeof(struct record_head) + shape->size_bytes,
+    };
+}
+
 static off_t place_of(const struct output_file *file, uint64_t index)
 {
-    assert(index < file->shape.count);
-    return (off_t)(HEADER_BYTES + index * output_file_record_bytes(file->shape.size_bytes));
+    return (off_t)output_file_record(&file->shape, index).offset;
 }
 
 static uint64_t file_bytes(const struct output_file_shape *shape)
 {
-    return HEADER_BYTES + shape->count * output_file_record_bytes(shape->size_bytes);
+    return records_begin(shape) + shape->count * output_file_record_bytes(shape->size_bytes);
 }
 
 static struct file_head head_of(const struct output_file_shape *shape)
@@ -181,11 +199,44 @@ int output_file_read(const struct output_file *file, uint64_t index, void *ret_c
     return memcmp(&head, &want, sizeof(head)) == 0 ? 0 : -EBADMSG;
 }
 
+static off_t mark_of(const struct output_file *file, uint64_t index)
+{
+    assert(index < file->shape.count);
+    return (off_t)(output_file_marks(&file->shape).offset + index);
+}
+
+static int write_record(const struct output_file *file, uint64_t index, struct record_head *head,
+                        const void *content)
+{
+    static const uint8_t written = 1;
+    int status = transfer(file, index, head, (void *)(uintptr_t)content, pwritev);
+
+    if (!status && pwrite(file->descriptor, &written, 1, mark_of(file, index)) < 0)
+        status = -errno;
+    return status;
+}
+
 int output_file_write(const struct output_file *file, uint64_t index, const void *content)
 {
     struct record_head head = head_of_record(file, index, content);
 
-    return transfer(file, index, &head, (void *)(uintptr_t)content, pwritev);
+    return write_record(file, index, &head, content);
+}
+
+bool output_file_has(const struct output_file *file, uint64_t index)
+{
+    uint8_t mark = 0;
+
+    return pread(file->descriptor, &mark, 1, mark_of(file, index)) == 1 && mark != 0;
+}
+
+int output_file_put(const struct output_file *file, uint64_t index, const void *record)
+{
+    const char *content = (const char *)record + sizeof(struct record_head);
+    struct record_head head = head_of_record(file, index, content);
+
+    return memcmp(record, &head, sizeof(head)) == 0 ? write_record(file, index, &head, content)
+                                                    : -EBADMSG;
 }
 
 void output_file_condemn(const struct output_file *file)

@@ -8,11 +8,17 @@
  * one record write the same bytes. The file is no part of what makes a job durable: it is never
  * synced, and it may be removed at any time.
  *
- * What grows: a read or a write is one system call for any number of records; memory is the
- * kernel's page cache.
+ * A list of marks, a byte for each record, says which were written: other nodes read it before they
+ * fetch (worker/cache/outputs_fetch.h). It is a hint: the record alone counts.
+ *
+ *     head | marks | record 0 | record 1 | ...
+ *
+ * What grows: a read is one system call and a write two, for any number of records; memory is the
+ * kernel's page cache. The marks of ten million samples are 10 MB.
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/compiler.h"
@@ -50,6 +56,23 @@ int output_file_read(const struct output_file *file, uint64_t index,
 /** output_file_write() - write record @index. 0; -ENOSPC and others of the file system */
 int output_file_write(const struct output_file *file, uint64_t index,
                       const void *content) CHECK_RESULT;
+/** output_file_has() - return whether record @index is marked as written */
+bool output_file_has(const struct output_file *file, uint64_t index);
+
+/* A part of a file of some shape, as another node reads it. */
+struct output_file_part {
+    uint64_t offset;
+    size_t size_bytes;
+};
+/** output_file_marks() - return the place of the marks; each is zero, or not */
+struct output_file_part output_file_marks(const struct output_file_shape *shape);
+/** output_file_record() - return the place of record @index, its hash included */
+struct output_file_part output_file_record(const struct output_file_shape *shape, uint64_t index);
+/** output_file_put() - write record @index as it was read from a file of this shape: @record has
+ * the bytes of output_file_record(). -EBADMSG: it is not that record, or damaged */
+int output_file_put(const struct output_file *file, uint64_t index,
+                    const void *record) CHECK_RESULT;
+
 /** output_file_condemn() - empty the file, for all processes that have it open: a read fails */
 void output_file_condemn(const struct output_file *file);
 /** output_file_expect() - have the kernel read record @index ahead, in the background */

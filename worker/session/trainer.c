@@ -358,6 +358,7 @@ static int open_frozen(struct trainer *trainer, struct error *error)
     trainer->frozen = (struct frozen_cache){
         .outputs = frozen_outputs_new(folder, numerics, budget_bytes),
         .weights = frozen_weights_new(),
+        .timeout_ns = options->failure_timeout_ns,
     };
     return trainer->frozen.outputs && trainer->frozen.weights
                ? 0

@@ -46,12 +46,48 @@ static bool begin(struct engine *engine, struct frozen_cache *cache)
     return frozen_outputs_begin(cache->outputs, &part);
 }
 
+/* The other nodes of the plan, from the one after this node on: so each is asked by as many. */
+static unsigned list_others(const struct plan *plan, unsigned rank,
+                            struct checkpoint_remote_node *ret_nodes)
+{
+    const struct plan_hosts *hosts = &plan->hosts;
+    const char *own = plan->layout.workers[rank].node;
+    unsigned place = 0, count = 0;
+
+    while (place < hosts->count && strcmp(hosts->list[place].node, own) != 0)
+        place++;
+    for (unsigned i = 1; i <= hosts->count; i++) {
+        const struct plan_host *host = &hosts->list[(place + i) % hosts->count];
+        if (strcmp(host->node, own) == 0)
+            continue;
+        memcpy(ret_nodes[count].name, host->node, sizeof(ret_nodes[count].name));
+        memcpy(ret_nodes[count++].http, host->http, sizeof(ret_nodes[count].http));
+    }
+    return count;
+}
+
+static void reach_others(const struct engine *engine, const struct frozen_cache *cache)
+{
+    const struct plan *plan = engine->plan;
+    AUTO_FREE struct checkpoint_remote_node *nodes =
+        calloc((size_t)plan->hosts.count + 1, sizeof(*nodes));
+    struct checkpoint_remote_options others = {
+        .job = plan->job, .nodes = nodes, .timeout_ns = cache->timeout_ns};
+
+    if (!nodes || !plan_key_bytes(plan->links.key, others.key))
+        return;
+    others.node_count = list_others(plan, engine->part.rank, nodes);
+    frozen_outputs_reach(cache->outputs, &others);
+}
+
 static bool is_used(struct engine *engine)
 {
     struct frozen_prefix *prefix = &engine->prefix;
 
-    if (prefix->offered && begin(engine, prefix->offered))
+    if (prefix->offered && begin(engine, prefix->offered)) {
         prefix->cache = prefix->offered;
+        reach_others(engine, prefix->cache);
+    }
     prefix->offered = NULL;
     return prefix->cache;
 }
@@ -86,6 +122,8 @@ int frozen_prefix_open(struct engine *engine, struct frozen_cache *cache)
 
 void frozen_prefix_close(struct engine *engine)
 {
+    if (engine->prefix.cache) /* the key by which other nodes know this one is over */
+        frozen_outputs_part_company(engine->prefix.cache->outputs);
     engine->state->kernel->event_free(engine->state->device, engine->prefix.arrived);
     free(engine->prefix.host);
     free(engine->prefix.places);
@@ -226,6 +264,18 @@ uint64_t frozen_prefix_even_ns(const struct engine *engine, uint64_t busy_ns)
 void frozen_prefix_begin(struct engine *engine)
 {
     engine->prefix.took_ns = 0;
+    if (engine->prefix.cache)
+        frozen_outputs_begin_step(engine->prefix.cache->outputs);
+}
+
+void frozen_prefix_want(struct engine *engine, uint64_t position)
+{
+    const struct frozen_prefix *prefix = &engine->prefix;
+
+    for (unsigned i = 0; prefix->cache && i < engine->state->spec->train.micro_batch; i++)
+        frozen_outputs_want(prefix->cache->outputs,
+                            prefix->validation_count +
+                                dataset_train_sample(engine->samples.dataset, position + i));
 }
 
 /* What the device still computes of the micro-batch before is none of the time of this one. */

@@ -23,6 +23,7 @@ struct engine;
 struct frozen_cache {
     struct frozen_outputs *outputs; /* NULL: nothing is kept */
     struct frozen_weights *weights;
+    uint64_t timeout_ns; /* of silence before another node is not asked for outputs */
 };
 
 /* Of one engine. */
@@ -54,6 +55,9 @@ void frozen_prefix_train(struct engine *engine, uint64_t position, uint64_t next
 void frozen_prefix_validate(struct engine *engine, uint64_t first);
 /** frozen_prefix_begin() - a step begins */
 void frozen_prefix_begin(struct engine *engine);
+/** frozen_prefix_want() - the next step has a micro-batch with the samples at @position of the job
+ */
+void frozen_prefix_want(struct engine *engine, uint64_t position);
 /** frozen_prefix_even_ns() - return the part of @busy_ns, the slot's time in a step, by which it
  * can be compared with the other replicas' slots: a node may have kept the samples of some lanes
  * and not of others. Where nothing else is computed it is the same for every slot */

@@ -580,6 +580,20 @@ static int run_next(struct engine *engine, uint64_t *watched_ns)
     return status;
 }
 
+/* Ask for the samples of the same micro-batches of the next step, for the layout usually stays. */
+static void begin_prefix(struct engine *engine)
+{
+    const struct job_training *training = &engine->state->spec->train;
+    uint64_t per_step =
+        (uint64_t)training->lanes * training->micro_batches_per_lane * training->micro_batch;
+
+    frozen_prefix_begin(engine);
+    if (engine->state->hold.step >= training->steps)
+        return;
+    for (unsigned i = 0; i < engine->part.micro_batch_count; i++)
+        frozen_prefix_want(engine, per_step + position_of(engine, micro_batch_at(engine, i)));
+}
+
 int pipeline_run(struct engine *engine)
 {
     struct engine_progress *progress = &engine->timing.progress;
@@ -593,7 +607,7 @@ int pipeline_run(struct engine *engine)
         return status;
     engine->timing.evaluation_ns = began_ns - entered_ns;
     *progress = (struct engine_progress){.count = schedule_operation_count(&engine->position)};
-    frozen_prefix_begin(engine);
+    begin_prefix(engine);
     if (!engine->part.micro_batch_count)
         status = pass_all(engine);
     while (!status && progress->done < progress->count)

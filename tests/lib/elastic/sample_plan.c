@@ -86,6 +86,10 @@ struct plan *sample_plan(void)
     plan->links.patient = plan->change.breaks_off = plan->start.disputed = true;
     add_copy_nodes(&plan->checkpoints);
     memset(plan->start.restore_sha256, 'b', sizeof(plan->start.restore_sha256) - 1);
+    plan->hosts.count = 2;
+    plan->hosts.list = calloc(2, sizeof(*plan->hosts.list));
+    plan->hosts.list[0] = (struct plan_host){"node0", "10.0.0.1:7400"};
+    plan->hosts.list[1] = (struct plan_host){"node1", "[fd00::2]:7400"};
     plan->slow_count = 2;
     plan->slow[0] = (struct plan_slow){"node3", 1, 0xfedcba9876543210, 0.25, 3};
     plan->slow[1] = (struct plan_slow){"node1", 1, 7, 1, 1};

@@ -82,6 +82,18 @@ static void test_a_proof_is_for_one_range(void **state)
                      -EACCES);
 }
 
+static void test_kept_outputs_are_given_too(void **state)
+{
+    char path[256];
+    (void)state;
+    strcpy(job.folders.dir, "/data/jobs/demo");
+    assert_int_equal(ask("frozen/outputs-01", IN_FORCE, "frozen", "outputs-01", 100, path), 0);
+    assert_string_equal(path, "/data/jobs/demo/frozen/outputs-01");
+    assert_int_equal(ask("frozen/outputs-01", OTHER, "frozen", "outputs-01", 100, path), -EACCES);
+    assert_int_equal(ask("frozen/../spec.json", IN_FORCE, "frozen", "../spec.json", 100, path),
+                     -ENOENT);
+}
+
 static void test_only_files_of_checkpoints(void **state)
 {
     static const char *const refused[] = {
@@ -145,6 +157,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_keys_of_generations_that_may_ask, prepare),
         cmocka_unit_test_setup(test_a_proof_is_for_one_range, prepare),
+        cmocka_unit_test_setup(test_kept_outputs_are_given_too, prepare),
         cmocka_unit_test_setup(test_only_files_of_checkpoints, prepare),
         cmocka_unit_test_setup(test_ranges_are_bounded, prepare),
         cmocka_unit_test_setup(test_noise, prepare),

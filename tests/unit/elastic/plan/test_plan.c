@@ -76,6 +76,9 @@ static void test_round_trip(void **state)
     assert_int_equal(back->change.limit_ns, 12500000000);
     assert_int_equal(back->change.spare_ns, 15000000000);
     assert_int_equal(back->change.revokes, 5);
+    assert_int_equal(back->hosts.count, 2);
+    assert_string_equal(back->hosts.list[1].node, "node1");
+    assert_string_equal(back->hosts.list[1].http, "[fd00::2]:7400");
     assert_true(back->links.patient && back->change.breaks_off && back->start.disputed);
     assert_int_equal(plan_layout_unit_count(&back->layout), SAMPLE_UNITS);
     assert_int_equal(plan_layout_lane_count(&back->layout), SAMPLE_LANES);
@@ -503,7 +506,7 @@ static void test_decode_refuses_missing_and_mistyped_keys(void **state)
         "commit",        "shadows",        "arithmetic", "copies",   "slow",   "recompute",
         "patient",       "limit_ns",       "breaks_off", "disputed", "links",  "prediction_factor",
         "last_dispute",  "switch_seconds", "deferred",   "before",   "slower", "busy_ns",
-        "recorded_step", "spare_ns",       "revokes"};
+        "recorded_step", "spare_ns",       "revokes",    "hosts"};
     struct plan *plan = sample_plan();
     AUTO_JSON json_t *tree = plan_encode(plan);
     const char *key;

@@ -48,6 +48,11 @@ static struct output_file *open_file(const struct output_file_shape *of)
     return file;
 }
 
+static off_t place(uint64_t index)
+{
+    return (off_t)output_file_record(&shape, index).offset;
+}
+
 static void fill(uint8_t content[SIZE], uint64_t index)
 {
     for (unsigned i = 0; i < SIZE; i++)
@@ -128,7 +133,7 @@ static void flip(uint64_t bit)
 
 static void test_no_flipped_bit_is_read(void **state)
 {
-    uint64_t first_bit = (4096 + output_file_record_bytes(SIZE)) * 8;
+    uint64_t first_bit = (uint64_t)place(1) * 8;
     uint8_t content[SIZE];
     struct output_file *file = open_file(&shape);
     (void)state;
@@ -149,25 +154,61 @@ static void test_no_flipped_bit_is_read(void **state)
 /* A torn write, and a record at another one's place. */
 static void test_no_part_and_no_other_record_is_read(void **state)
 {
-    uint64_t record = output_file_record_bytes(SIZE);
     uint8_t whole[64 + SIZE], zero[64 + SIZE] = {0}, content[SIZE];
     struct output_file *file = open_file(&shape);
     AUTO_CLOSE int descriptor = open(path, O_RDWR | O_CLOEXEC);
     (void)state;
     write_record(file, 1);
-    assert_int_equal(pread(descriptor, whole, sizeof(whole), (off_t)(4096 + record)),
-                     sizeof(whole));
-    assert_int_equal(pwrite(descriptor, whole, sizeof(whole), (off_t)(4096 + 2 * record)),
-                     sizeof(whole));
+    assert_int_equal(pread(descriptor, whole, sizeof(whole), place(1)), sizeof(whole));
+    assert_int_equal(pwrite(descriptor, whole, sizeof(whole), place(2)), sizeof(whole));
     assert_int_equal(output_file_read(file, 2, content), -EBADMSG);
     for (size_t done = 8; done < sizeof(whole) - 8; done += 16) {
-        assert_int_equal(pwrite(descriptor, zero, sizeof(zero), (off_t)(4096 + record)),
-                         sizeof(zero));
-        assert_int_equal(pwrite(descriptor, whole, done, (off_t)(4096 + record)), done);
+        assert_int_equal(pwrite(descriptor, zero, sizeof(zero), place(1)), sizeof(zero));
+        assert_int_equal(pwrite(descriptor, whole, done, place(1)), done);
         assert_int_equal(output_file_read(file, 1, content), -EBADMSG);
     }
     write_record(file, 1);
     assert_record(file, 1);
+    output_file_close(file);
+}
+
+/* As another node reads it, and writes it into its own file. */
+static void test_a_record_is_put_into_another_file(void **state)
+{
+    const struct output_file_part part = output_file_record(&shape, 1);
+    const struct output_file_part marks = output_file_marks(&shape);
+    struct output_file_shape other_shape = shape;
+    uint8_t record[64 + SIZE], found[COUNT], want[COUNT] = {0, 1, 0, 0, 1}, content[SIZE];
+    struct output_file *file = open_file(&shape);
+    AUTO_CLOSE int descriptor = open(path, O_RDWR | O_CLOEXEC);
+    (void)state;
+    assert_int_equal(part.size_bytes, sizeof(record));
+    assert_int_equal(marks.size_bytes, COUNT);
+    assert_false(output_file_has(file, 1));
+    write_record(file, 1);
+    write_record(file, 4);
+    assert_true(output_file_has(file, 1) && !output_file_has(file, 2));
+    assert_int_equal(pread(descriptor, found, COUNT, (off_t)marks.offset), COUNT);
+    assert_memory_equal(found, want, COUNT);
+    assert_int_equal(pread(descriptor, record, sizeof(record), (off_t)part.offset), sizeof(record));
+    output_file_close(file);
+    unlink(path);
+    file = open_file(&shape);
+    assert_int_equal(output_file_put(file, 2, record), -EBADMSG); /* of another sample */
+    record[100] ^= 1;
+    assert_int_equal(output_file_put(file, 1, record), -EBADMSG);
+    record[100] ^= 1;
+    assert_false(output_file_has(file, 1));
+    assert_int_equal(output_file_put(file, 1, record), 0);
+    assert_record(file, 1);
+    assert_true(output_file_has(file, 1));
+    output_file_close(file);
+    other_shape.key.low++;
+    file = open_file(&other_shape);
+    assert_int_equal(output_file_put(file, 1, record), -EBADMSG); /* of other weights */
+    memset(record, 0, sizeof(record));
+    assert_int_equal(output_file_put(file, 1, record), -EBADMSG); /* a hole */
+    assert_int_equal(output_file_read(file, 1, content), -ENOENT);
     output_file_close(file);
 }
 
@@ -211,6 +252,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_no_flipped_bit_is_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_no_part_and_no_other_record_is_read, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(test_a_record_is_put_into_another_file, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_file_that_is_cut_or_condemned_fails, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_what_cannot_be_opened_names_the_file, set_up,

@@ -1,0 +1,17 @@
+/* The nodes of a plan whose firnd gives the others what it has kept of frozen layers' outputs
+ * (worker/cache/outputs_fetch.h). Only of jobs that keep outputs, on more than one node. */
+#pragma once
+
+#include "base/name.h"
+
+#define PLAN_HOSTS_MAX 4096
+
+struct plan_host {
+    char node[NAME_SIZE];
+    char http[ADDRESS_SIZE]; /* of its firnd */
+};
+
+struct plan_hosts {
+    unsigned count;
+    struct plan_host *list; /* owned by the plan */
+};
