@@ -26,6 +26,7 @@
 #define FREE_PART    10  /* one part in so many stays free */
 #define BUDGET_FILES 2   /* the file in use and the one before */
 #define MET_STAYS    0.8 /* weight of a step beside the one after it */
+#define ENDED_MAX    8   /* fetches of generations that are over, and may wait for a node */
 
 struct stored {
     struct output_file *file; /* NULL: none */
@@ -65,8 +66,10 @@ struct frozen_outputs {
     struct stored now, before;
     struct speed speed;
     bool loads, writes_on;
-    struct outputs_fetch *fetch; /* of `now`; NULL: nothing is fetched */
-    bool fetch_pays;             /* it was found to be faster than computing */
+    struct outputs_fetch *fetch;            /* of `now`; NULL: nothing is fetched */
+    bool fetch_pays;                        /* it was found to be faster than computing */
+    struct outputs_fetch *ended[ENDED_MAX]; /* stopped, the oldest first */
+    unsigned ended_count;
     struct frozen_outputs_counts counts;
     struct met met;
 };
@@ -92,13 +95,27 @@ static void close_stored(struct stored *stored)
     *stored = (struct stored){0};
 }
 
+/* Free the stopped fetches that are over, and @most of the others stay. */
+static void free_ended(struct frozen_outputs *outputs, unsigned most)
+{
+    unsigned stay = 0;
+
+    for (unsigned i = 0; i < outputs->ended_count; i++) {
+        struct outputs_fetch *fetch = outputs->ended[i];
+        if (outputs->ended_count - i > most || outputs_fetch_is_over(fetch))
+            outputs_fetch_free(fetch);
+        else
+            outputs->ended[stay++] = fetch;
+    }
+    outputs->ended_count = stay;
+}
+
 void frozen_outputs_free(struct frozen_outputs *outputs)
 {
     if (!outputs)
         return;
-    frozen_outputs_part_company(outputs);
-    close_stored(&outputs->now);
-    close_stored(&outputs->before);
+    frozen_outputs_leave(outputs);
+    free_ended(outputs, 0);
     free(outputs);
 }
 
@@ -434,17 +451,20 @@ void frozen_outputs_reach(struct frozen_outputs *outputs,
     }
 }
 
+/* A generation does not end later because a node that was asked is away. */
 void frozen_outputs_part_company(struct frozen_outputs *outputs)
 {
     uint64_t count = outputs && outputs->fetch ? outputs_fetch_count(outputs->fetch) : 0;
 
+    if (!outputs || !outputs->fetch)
+        return;
     if (count > 0)
         log_info("%" PRIu64 " outputs of frozen layers came from other nodes", count);
-    if (outputs) {
-        outputs_fetch_end(outputs->fetch);
-        outputs->fetch = NULL;
-        outputs->fetch_pays = false;
-    }
+    outputs_fetch_stop(outputs->fetch);
+    free_ended(outputs, ENDED_MAX - 1);
+    outputs->ended[outputs->ended_count++] = outputs->fetch;
+    outputs->fetch = NULL;
+    outputs->fetch_pays = false;
 }
 
 /* Compare the medians once both are known. */

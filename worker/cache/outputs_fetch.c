@@ -30,7 +30,7 @@ struct outputs_fetch {
     unsigned other_count;
     void *record;
     pthread_t thread;
-    atomic_bool stop;
+    atomic_bool stop, over;
     atomic_uint_fast64_t count;
 
     pthread_mutex_t lock; /* guards the members below */
@@ -134,16 +134,6 @@ static void serve(struct outputs_fetch *fetch, uint64_t index)
     }
 }
 
-static void release(struct outputs_fetch *fetch)
-{
-    checkpoint_remote_free(fetch->remote);
-    output_file_close(fetch->file);
-    for (unsigned i = 0; i < fetch->other_count; i++)
-        free(fetch->others[i].marks);
-    free(fetch->record);
-    free(fetch);
-}
-
 static void *run(void *context)
 {
     struct outputs_fetch *fetch = context;
@@ -151,9 +141,7 @@ static void *run(void *context)
 
     while (next_wanted(fetch, &index))
         serve(fetch, index);
-    pthread_cond_destroy(&fetch->changed);
-    pthread_mutex_destroy(&fetch->lock);
-    release(fetch);
+    atomic_store(&fetch->over, true);
     return NULL;
 }
 
@@ -207,6 +195,16 @@ uint64_t outputs_fetch_count(struct outputs_fetch *fetch)
 }
 
 /* ---- start and end ---- */
+
+static void release(struct outputs_fetch *fetch)
+{
+    checkpoint_remote_free(fetch->remote);
+    output_file_close(fetch->file);
+    for (unsigned i = 0; i < fetch->other_count; i++)
+        free(fetch->others[i].marks);
+    free(fetch->record);
+    free(fetch);
+}
 
 static int reach(struct outputs_fetch *fetch, const struct checkpoint_remote_options *others,
                  struct error *error)
@@ -271,13 +269,26 @@ int outputs_fetch_new(const struct outputs_fetch_file *file,
     return status;
 }
 
-void outputs_fetch_end(struct outputs_fetch *fetch)
+void outputs_fetch_stop(struct outputs_fetch *fetch)
 {
-    if (!fetch)
-        return;
-    pthread_detach(fetch->thread);
     pthread_mutex_lock(&fetch->lock);
     atomic_store(&fetch->stop, true);
     pthread_cond_signal(&fetch->changed);
     pthread_mutex_unlock(&fetch->lock);
+}
+
+bool outputs_fetch_is_over(struct outputs_fetch *fetch)
+{
+    return atomic_load(&fetch->over);
+}
+
+void outputs_fetch_free(struct outputs_fetch *fetch)
+{
+    if (!fetch)
+        return;
+    outputs_fetch_stop(fetch);
+    pthread_join(fetch->thread, NULL);
+    pthread_cond_destroy(&fetch->changed);
+    pthread_mutex_destroy(&fetch->lock);
+    release(fetch);
 }

@@ -39,9 +39,14 @@ struct outputs_fetch_file {
 int outputs_fetch_new(const struct outputs_fetch_file *file,
                       const struct checkpoint_remote_options *others,
                       struct outputs_fetch **ret_fetch, struct error *error) CHECK_RESULT;
-/** outputs_fetch_end() - fetch nothing more; the thread releases everything as soon as a node that
- * it has asked answers, for the caller must not wait for that. NULL allowed */
-void outputs_fetch_end(struct outputs_fetch *fetch);
+/** outputs_fetch_stop() - fetch nothing more; does not wait for the thread, which may have asked a
+ * node that does not answer */
+void outputs_fetch_stop(struct outputs_fetch *fetch);
+/** outputs_fetch_is_over() - return whether the thread is through after outputs_fetch_stop() */
+bool outputs_fetch_is_over(struct outputs_fetch *fetch);
+/** outputs_fetch_free() - stop, wait for the thread (a second, where a node does not answer), and
+ * free everything; NULL allowed */
+void outputs_fetch_free(struct outputs_fetch *fetch);
 
 /** outputs_fetch_begin_step() - forget records that were wanted before the last call: too late */
 void outputs_fetch_begin_step(struct outputs_fetch *fetch);

@@ -5,11 +5,14 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -57,7 +60,7 @@ static int tear_down(void **state)
 {
     char path[128];
     (void)state;
-    outputs_fetch_end(fetch);
+    outputs_fetch_free(fetch);
     for (unsigned i = 0; i <= NODES; i++) {
         if (i < NODES)
             file_server_stop(&servers[i]);
@@ -181,6 +184,30 @@ static void test_a_node_that_is_away_holds_nothing_up(void **state)
     assert_true(comes(8, true));
 }
 
+/* A node that accepts and says nothing: the one that stops does not wait for it. */
+static void test_it_is_stopped_at_once(void **state)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof(address);
+    AUTO_CLOSE int deaf = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    (void)state;
+    assert_int_equal(bind(deaf, (struct sockaddr *)&address, size), 0);
+    assert_int_equal(listen(deaf, 8), 0);
+    assert_int_equal(getsockname(deaf, (struct sockaddr *)&address, &size), 0);
+    struct checkpoint_remote_node heard = servers[0].node;
+    snprintf(servers[0].node.http, sizeof(servers[0].node.http), "127.0.0.1:%u",
+             ntohs(address.sin_port));
+    begin(1);
+    servers[0].node = heard;
+    outputs_fetch_want(fetch, 3);
+    int connection = accept(deaf, NULL, NULL); /* it is asked */
+    outputs_fetch_stop(fetch);
+    assert_false(outputs_fetch_is_over(fetch));
+    close(connection);
+    while (!outputs_fetch_is_over(fetch))
+        sched_yield();
+}
+
 /* It began before the other node had a file of that name. */
 static void test_what_another_node_has_later_is_found(void **state)
 {
@@ -203,11 +230,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_what_others_have_is_fetched),
-        TEST(test_what_is_here_is_not_fetched),
-        TEST(test_nothing_but_the_record_is_taken),
-        TEST(test_a_node_that_is_away_holds_nothing_up),
-        TEST(test_what_another_node_has_later_is_found),
+        TEST(test_what_others_have_is_fetched),     TEST(test_what_is_here_is_not_fetched),
+        TEST(test_nothing_but_the_record_is_taken), TEST(test_a_node_that_is_away_holds_nothing_up),
+        TEST(test_it_is_stopped_at_once),           TEST(test_what_another_node_has_later_is_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
