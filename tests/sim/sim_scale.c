@@ -100,9 +100,14 @@ uint64_t sim_scale_start_max_ns(const struct sim *sim)
     return sim->slowness.slow_starts ? 2 * (uint64_t)START_MOST_US * NS_PER_US : 0;
 }
 
+uint64_t sim_scale_long_step_ns(const struct sim *sim)
+{
+    return sim->compute_us < LONG_STEP_US ? 0 : sim->compute_us * NS_PER_US;
+}
+
 uint64_t sim_scale_beyond_ns(const struct sim *sim)
 {
-    return sim->compute_us < LONG_STEP_US ? 0 : SIM_UNITS * sim->compute_us * NS_PER_US;
+    return SIM_UNITS * sim_scale_long_step_ns(sim);
 }
 
 static double evaluation_most_us(const struct sim *sim)

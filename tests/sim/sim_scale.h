@@ -25,6 +25,10 @@ uint64_t sim_scale_evaluation_max_ns(const struct sim *sim);
  * pipeline has at most a stage for each unit. 0: not longer */
 uint64_t sim_scale_beyond_ns(const struct sim *sim);
 
+/** sim_scale_long_step_ns() - return how long one worker alone computes a step, in histories in
+ * which that takes longer than in most; 0: in others */
+uint64_t sim_scale_long_step_ns(const struct sim *sim);
+
 /** sim_scale_errand_ns() - draw how long the next work on files takes that does not stop firnd
  * (daemon/core/errand.h), and whether it sees the files as they are at its begin */
 uint64_t sim_scale_errand_ns(struct sim *sim, bool *ret_early);

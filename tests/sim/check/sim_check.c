@@ -26,6 +26,7 @@
  * seconds.
  */
 #define STALL_MAX_NS (60 * NS_PER_SECOND)
+#define LONG_STEPS   3 /* a slot alone computes one in the time of several, and some of it twice */
 #define QUIET_NS     (5 * NS_PER_SECOND)
 #define END_MAX_NS   (400 * NS_PER_SECOND)
 
@@ -597,7 +598,7 @@ static unsigned owners_of(const struct sim *sim, unsigned unit)
  * job goes back. They may find out about each other in two generations before that. */
 static uint64_t stall_max_ns(const struct sim *sim)
 {
-    uint64_t once_ns = STALL_MAX_NS + 2 * sim_scale_beyond_ns(sim) +
+    uint64_t once_ns = STALL_MAX_NS + LONG_STEPS * sim_scale_long_step_ns(sim) +
                        2 * sim_scale_start_max_ns(sim) + sim_scale_evaluation_max_ns(sim);
     return sim_cuts_pairs_apart(sim) ? 3 * once_ns : once_ns;
 }

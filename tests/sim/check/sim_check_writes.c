@@ -119,11 +119,19 @@ static bool is_unaware(const struct sim *sim, const struct sim_worker *worker)
     return false;
 }
 
+/* Return whether the worker's firnd may not have heard of the last plans, and so has not reported
+ * under them: the reports that it made before are gone. */
+static bool is_out_of_hearing(const struct sim *sim, const struct sim_worker *worker)
+{
+    return sim->nodes[worker->node].watch_stalled_ns + WATCH_LAG_NS > sim->now_ns;
+}
+
 /* Return whether the leader is certain to know of the worker. */
 static bool is_clearly_there(const struct sim *sim, const struct sim_worker *worker)
 {
     return worker->alive && !is_unaware(sim, worker) && !worker->unlinked &&
-           worker->pause.until_ns <= sim->now_ns && is_untroubled(sim, &sim->nodes[worker->node]);
+           !is_out_of_hearing(sim, worker) && worker->pause.until_ns <= sim->now_ns &&
+           is_untroubled(sim, &sim->nodes[worker->node]);
 }
 
 /* The worker has read a checkpoint, and reports it when its links are up. Until then the
