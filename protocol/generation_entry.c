@@ -34,12 +34,12 @@ bool generation_entry_is_newcomer(const struct plan *plan, unsigned rank)
     return plan->change.planned && plan->layout.workers[rank].instance == 0;
 }
 
-uint64_t generation_entry_links_ns(const struct plan *plan, const struct plan *named, bool newcomer,
+uint64_t generation_entry_links_ns(const struct plan *plan, const struct plan *named,
                                    uint64_t start_ns, uint64_t turn_ns)
 {
     uint64_t operations_ns;
 
-    if (newcomer || (plan->start.source != PLAN_SOURCE_MEMORY && named == plan))
+    if (plan->start.source != PLAN_SOURCE_MEMORY && named == plan)
         return GENERATION_ENTRY_NO_LIMIT;
     if (!named->change.planned)
         return start_ns;

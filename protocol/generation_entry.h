@@ -51,11 +51,12 @@ bool generation_entry_is_newcomer(const struct plan *plan, unsigned rank);
  * for the change; 0: none was left
  *
  * Workers that leave a step for a change end their operations first, and these differ. A newcomer
- * knows nothing of that and has no limit: the others give up, and break its links. Nor has one that
- * reads its state: the disk of another may be slower.
+ * waits for them without a limit (comm/mesh/mesh.h, joins_later), and for other newcomers from then
+ * on. One that reads its state has no limit: the disk of another may be slower.
  */
-uint64_t generation_entry_links_ns(const struct plan *plan, const struct plan *named, bool newcomer,
+uint64_t generation_entry_links_ns(const struct plan *plan, const struct plan *named,
                                    uint64_t start_ns, uint64_t turn_ns);
+
 /** generation_entry_is_replaced() - return whether @pending, which may be NULL, takes the place of
  * the plan of @generation, whose links are not up: any plan for a newcomer, which no other worker
  * waits for; for all a plan after a failure, or one that revokes the generation */

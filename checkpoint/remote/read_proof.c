@@ -37,3 +37,19 @@ bool checkpoint_proof_valid(const uint8_t key[CHECKPOINT_KEY_SIZE],
     return strlen(proof) == CHECKPOINT_PROOF_SIZE - 1 &&
            sodium_memcmp(proof, expected, CHECKPOINT_PROOF_SIZE - 1) == 0;
 }
+
+bool checkpoint_is_sealed(const char *folder)
+{
+    return strcmp(folder, CHECKPOINT_REMOTE_FROZEN) == 0;
+}
+
+void checkpoint_seal(const uint8_t key[CHECKPOINT_KEY_SIZE], const char *proof, const void *data,
+                     size_t size_bytes, uint8_t ret_seal[CHECKPOINT_SEAL_SIZE])
+{
+    crypto_generichash_state state;
+    crypto_generichash_init(&state, key, CHECKPOINT_KEY_SIZE, CHECKPOINT_SEAL_SIZE);
+    add_text(&state, "firn checkpoint answer 1");
+    add_text(&state, proof);
+    crypto_generichash_update(&state, data, size_bytes);
+    crypto_generichash_final(&state, ret_seal, CHECKPOINT_SEAL_SIZE);
+}

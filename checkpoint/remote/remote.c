@@ -10,6 +10,7 @@
 #include <curl/curl.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -285,6 +286,46 @@ static const struct checkpoint_remote_node *find_node(const struct checkpoint_re
     return NULL;
 }
 
+/* Read one range, as far as the file goes. */
+static int read_range(struct checkpoint_remote *remote, const struct checkpoint_remote_node *node,
+                      const struct checkpoint_range *range, uint8_t *ret_data, size_t *ret_size,
+                      struct error *error)
+{
+    struct answer answer = {
+        .data = ret_data, .room_bytes = (size_t)range->size_bytes, .stop = remote->stop};
+    int status = ask_patiently(remote, node, range, &answer, error);
+    *ret_size = answer.size_bytes;
+    return status;
+}
+
+/* The same, where the answer ends with a seal. */
+static int read_sealed(struct checkpoint_remote *remote, const struct checkpoint_remote_node *node,
+                       const struct checkpoint_range *range, uint8_t *ret_data, size_t *ret_size,
+                       struct error *error)
+{
+    char proof[CHECKPOINT_PROOF_SIZE];
+    uint8_t seal[CHECKPOINT_SEAL_SIZE];
+    size_t room = (size_t)range->size_bytes + CHECKPOINT_SEAL_SIZE;
+    AUTO_FREE uint8_t *data = malloc(room);
+    struct answer answer = {.data = data, .room_bytes = room, .stop = remote->stop};
+    if (!data)
+        return error_set(error, -ENOMEM, "no memory for %s/%s of node %s", range->folder,
+                         range->file, node->name);
+    int status = ask_patiently(remote, node, range, &answer, error);
+    if (status != 0)
+        return status;
+    size_t size = answer.size_bytes - MIN(answer.size_bytes, (size_t)CHECKPOINT_SEAL_SIZE);
+    checkpoint_proof(remote->key, range, proof);
+    checkpoint_seal(remote->key, proof, data, size, seal);
+    if (answer.size_bytes < CHECKPOINT_SEAL_SIZE ||
+        sodium_memcmp(seal, data + size, CHECKPOINT_SEAL_SIZE) != 0)
+        return error_set(error, -EBADMSG, "%s/%s of node %s was changed on the way", range->folder,
+                         range->file, node->name);
+    memcpy(ret_data, data, size);
+    *ret_size = size;
+    return 0;
+}
+
 int checkpoint_remote_read(struct checkpoint_remote *remote, const char *node, const char *folder,
                            const char *file, uint64_t offset, void *ret_data, size_t size_bytes,
                            size_t *ret_size, struct error *error)
@@ -302,14 +343,15 @@ int checkpoint_remote_read(struct checkpoint_remote *remote, const char *node, c
             .offset = offset + done,
             .size_bytes = MIN(size_bytes - done, CHECKPOINT_REMOTE_MAX),
         };
-        struct answer answer = {.data = (uint8_t *)ret_data + done,
-                                .room_bytes = (size_t)range.size_bytes,
-                                .stop = remote->stop};
-        int status = ask_patiently(remote, found, &range, &answer, error);
+        uint8_t *data = (uint8_t *)ret_data + done;
+        size_t size = 0;
+        int status = checkpoint_is_sealed(folder)
+                         ? read_sealed(remote, found, &range, data, &size, error)
+                         : read_range(remote, found, &range, data, &size, error);
         if (status != 0)
             return status;
-        done += answer.size_bytes;
-        if (answer.size_bytes < range.size_bytes)
+        done += size;
+        if (size < range.size_bytes)
             break;
     }
     *ret_size = done;

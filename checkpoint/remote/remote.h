@@ -8,9 +8,11 @@
  * FOLDER is step-N or step-N.gG.part below the job's checkpoint folder of that node, or frozen, in
  * the job's own folder. The proof is a keyed BLAKE2b-256 over job, folder, file and range under the
  * link key of the plan in force. A client without the key learns nothing. An eavesdropper can
- * replay a request, but only for data that it has seen already. Received data is used only after
- * its checksums match: the manifest's SHA-256, CRC32C of chunks, XXH3-128 of tensors and of
- * outputs. One response has at most CHECKPOINT_REMOTE_MAX bytes.
+ * replay a request, but only for data that it has seen already, or that has been kept since in its
+ * place. Received data is used only after its checksums match: the manifest's SHA-256, CRC32C of
+ * chunks, XXH3-128 of tensors. Nothing from elsewhere vouches for kept outputs, so these answers
+ * end with a seal: a keyed BLAKE2b-256 over the proof and the bytes. One response has at most
+ * CHECKPOINT_REMOTE_MAX bytes, besides the seal.
  */
 #pragma once
 
@@ -26,6 +28,7 @@
 #define CHECKPOINT_REMOTE_MAX    ((size_t)4 << 20)
 #define CHECKPOINT_KEY_SIZE      32
 #define CHECKPOINT_REMOTE_FROZEN "frozen" /* the folder of kept outputs */
+#define CHECKPOINT_SEAL_SIZE     32
 #define CHECKPOINT_PROOF_HEADER  "Firn-Proof"
 #define CHECKPOINT_PROOF_SIZE    65 /* as text, with its zero */
 
@@ -40,6 +43,13 @@ void checkpoint_proof(const uint8_t key[CHECKPOINT_KEY_SIZE], const struct check
 /** checkpoint_proof_valid() - verify a proof in constant time; @proof may be any text */
 bool checkpoint_proof_valid(const uint8_t key[CHECKPOINT_KEY_SIZE],
                             const struct checkpoint_range *range, const char *proof);
+
+/** checkpoint_is_sealed() - return whether answers with files of @folder end with a seal */
+bool checkpoint_is_sealed(const char *folder);
+/** checkpoint_seal() - make the seal of @data, which answers the request with @proof: whoever sent
+ * it knows @key */
+void checkpoint_seal(const uint8_t key[CHECKPOINT_KEY_SIZE], const char *proof, const void *data,
+                     size_t size_bytes, uint8_t ret_seal[CHECKPOINT_SEAL_SIZE]);
 
 struct checkpoint_remote;
 
@@ -72,9 +82,9 @@ bool checkpoint_remote_silent(const struct checkpoint_remote *remote, unsigned i
  * checkpoint_remote_read() - read a range of a file on @node; safe for concurrent calls
  *
  * Return: 0: *ret_size bytes are in @ret_data, fewer than requested only at the end of the file;
- * -ENOENT: the node reports that it has no such file; -EHOSTUNREACH: the node does not respond, or
- * refuses (another generation is in force there); -EIO: the node cannot read the file; -ECANCELED;
- * -ENOMEM.
+ * -ENOENT: the node reports that it has no such file; -EBADMSG: the seal does not fit;
+ * -EHOSTUNREACH: the node does not respond, or refuses (another generation is in force there);
+ * -EIO: the node cannot read the file; -ECANCELED; -ENOMEM.
  */
 int checkpoint_remote_read(struct checkpoint_remote *remote, const char *node, const char *folder,
                            const char *file, uint64_t offset, void *ret_data, size_t size_bytes,

@@ -49,7 +49,8 @@ struct mesh_peer {
     char name[MESH_NAME_SIZE];  /* for messages, "b/1"; if empty, messages use the address */
     uint64_t unexpected_max_bytes; /* limit of messages without a posted receive; 0: an even share
                                     * of the mesh's unexpected_max_bytes */
-    bool same_node;                /* link within this machine where possible (comm/mesh/local.h) */
+    bool joins_later; /* it ends its operation in the generation before, however long that is */
+    bool same_node;   /* link within this machine where possible (comm/mesh/local.h) */
 };
 
 /* The ranks that never answered while links were made: their hosts sent nothing, not even the
@@ -79,9 +80,11 @@ struct mesh_options {
     uint64_t failure_timeout_ns;   /* at least 20 ms */
     uint64_t unexpected_max_bytes; /* messages without a posted receive, of all peers that have no
                                     * share of their own; 0: 256 MiB */
-    uint64_t connect_timeout_ns;   /* until all links are up; then -ETIMEDOUT, naming the missing
-                                    * ranks; sooner when a host is unreached. MESH_NO_TIMEOUT: the
-                                    * caller cancels, or a peer gives up */
+    uint64_t connect_timeout_ns;   /* until all links are up: from the call, or where peers join
+                                    * later, from the moment when all of these are linked. Then
+                                    * -ETIMEDOUT, naming the missing ranks; sooner when a host is
+                                    * unreached. MESH_NO_TIMEOUT: the caller cancels, or a peer gives
+                                    * up */
     bool checksums;   /* use checksums instead of authentication on links to peers that set this too
                        * (comm/mesh/frame_seal.h) */
     bool any_address; /* accept connections from addresses that no peer has (translated ones) */

@@ -104,7 +104,7 @@ enum mesh_phase {
 struct mesh_rendezvous {
     struct handshake_identity local_identity; /* on local links: accepts checksums, for nobody but
                                                * the kernel has the bytes on their way */
-    uint64_t deadline_ns;                     /* UINT64_MAX: none */
+    uint64_t deadline_ns; /* UINT64_MAX: none, or not all that join later are linked */
     unsigned up_count, stranger_count;
     bool listening;
     uint64_t listen_retry_ns;

@@ -25,10 +25,11 @@
  * connection of the same rank. While a mesh is open the backlog is kept short, so that the next
  * generation's connectors find room in it.
  *
- * Without a time-out peers may be late by half an hour: they compute a long operation of the
- * generation before, or read their state from a slow disk. Connections to such a peer wait in its
- * backlog. They are renewed seldom, so that the backlog is not full of abandoned ones when the peer
- * comes.
+ * Peers that join later compute an operation of the generation before, for half an hour perhaps.
+ * The limit of the wait begins when all of them are linked: two new workers that lost each other
+ * while they waited are found then. Without a time-out all peers may be as late: they read their
+ * state from a slow disk. Connections to such a peer wait in its backlog. They are renewed seldom,
+ * so that the backlog is not full of abandoned ones when the peer comes.
  *
  * A host that answers no attempt at all, not even by a refusal, is not waited for until the
  * deadline: a kernel answers at once, even if its worker is busy, so the host is dead or behind a
@@ -202,6 +203,15 @@ void rendezvous_end(struct mesh *mesh, int result, const char *text)
     pthread_mutex_unlock(&mesh->lock);
 }
 
+/* Return whether a peer that joins later is not linked yet. */
+static bool somebody_joins_later(const struct mesh *mesh)
+{
+    for (unsigned i = 0; i < mesh->peer_count; i++)
+        if (mesh->peers[i].options.joins_later && !mesh->peers[i].up)
+            return true;
+    return false;
+}
+
 void rendezvous_begin(struct mesh *mesh)
 {
     mesh->rendezvous.deadline_ns = deadline_ns(mesh);
@@ -219,6 +229,8 @@ void rendezvous_begin(struct mesh *mesh)
         mesh->peers[i].retry_ns = mesh->now_ns;
         mesh->peers[i].backoff_ns = BACKOFF_MIN_NS;
     }
+    if (somebody_joins_later(mesh))
+        mesh->rendezvous.deadline_ns = UINT64_MAX;
 }
 
 /* ---- a link that is lost, or proven ---- */
@@ -277,6 +289,8 @@ void rendezvous_ready(struct peer *peer)
     if (!peer->up)
         mesh->rendezvous.up_count++;
     peer->up = true;
+    if (waits_without_limit(mesh) && !somebody_joins_later(mesh))
+        mesh->rendezvous.deadline_ns = deadline_ns(mesh);
 }
 
 /* Accept only sealed frames from here on. */

@@ -14,16 +14,17 @@
 static const struct reader {
     const char *path;
     unsigned policies;
+    bool bounds_from_start; /* together they are at most all layers */
 } readers[] = {
-    {"elastic.freeze.alpha", POLICY(GRADIENT) | POLICY(SCHEDULE) | POLICY(BUDGET)},
-    {"elastic.freeze.every", ANY_POLICY},
-    {"elastic.freeze.keep_active", ANY_POLICY},
-    {"elastic.freeze.after", ANY_POLICY},
-    {"elastic.freeze.tolerance", POLICY(PLASTICITY)},
-    {"elastic.freeze.patience", POLICY(PLASTICITY)},
-    {"elastic.freeze.budget", POLICY(BUDGET)},
-    {"elastic.freeze.guard", ANY_POLICY},
-    {"elastic.freeze.thaw", ANY_POLICY},
+    {"elastic.freeze.alpha", POLICY(GRADIENT) | POLICY(SCHEDULE) | POLICY(BUDGET), false},
+    {"elastic.freeze.every", ANY_POLICY, false},
+    {"elastic.freeze.keep_active", ANY_POLICY, true},
+    {"elastic.freeze.after", ANY_POLICY, false},
+    {"elastic.freeze.tolerance", POLICY(PLASTICITY), false},
+    {"elastic.freeze.patience", POLICY(PLASTICITY), false},
+    {"elastic.freeze.budget", POLICY(BUDGET), false},
+    {"elastic.freeze.guard", ANY_POLICY, false},
+    {"elastic.freeze.thaw", ANY_POLICY, false},
 };
 
 /* The decisions, or with `plasticity` measurements, until a layer can freeze. */
@@ -65,7 +66,9 @@ bool job_freezing_unused(const struct job_spec *spec, char ret_words[JOB_FREEZIN
     size_t used = 0;
 
     for (size_t i = 0; i < ARRAY_COUNT(readers); i++) {
-        if ((readers[i].policies >> policy & 1) != 0 || !is_set(spec, schema_find(readers[i].path)))
+        bool bounds = readers[i].bounds_from_start && spec->elastic.freeze.from_start > 0;
+        if ((readers[i].policies >> policy & 1) != 0 || bounds ||
+            !is_set(spec, schema_find(readers[i].path)))
             continue;
         used += (size_t)snprintf(ret_words + used, JOB_FREEZING_WORDS_SIZE - used, "%s%s",
                                  count++ > 0 ? ", " : "", schema_last_word(readers[i].path));

@@ -6,16 +6,11 @@
 
 #include "checkpoint/format/folder.h"
 
-static bool proves(const char *key_text, const struct checkpoint_range *range, const char *proof)
+static bool proves(const char *key_text, const struct checkpoint_range *range, const char *proof,
+                   uint8_t ret_key[CHECKPOINT_KEY_SIZE])
 {
-    uint8_t key[CHECKPOINT_KEY_SIZE];
-
-    return key_text && plan_key_bytes(key_text, key) && checkpoint_proof_valid(key, range, proof);
-}
-
-static bool is_frozen(const char *folder)
-{
-    return !strcmp(folder, CHECKPOINT_REMOTE_FROZEN);
+    return key_text && plan_key_bytes(key_text, ret_key) &&
+           checkpoint_proof_valid(ret_key, range, proof);
 }
 
 /* Split FOLDER/FILE. */
@@ -29,14 +24,15 @@ static int split(const char *rest, char *ret_folder, size_t folder_size, const c
     snprintf(ret_folder, folder_size, "%.*s", (int)(slash - rest), rest);
     enum folder_kind kind = folder_classify(ret_folder, &step);
     *ret_file = slash + 1;
-    return (kind == FOLDER_COMPLETE || kind == FOLDER_PART || is_frozen(ret_folder)) &&
+    return (kind == FOLDER_COMPLETE || kind == FOLDER_PART || checkpoint_is_sealed(ret_folder)) &&
                    manifest_file_valid(*ret_file)
                ? 0
                : -ENOENT;
 }
 
 int checkpoint_files_allow(const struct job *job, const struct checkpoint_request *request,
-                           char *ret_path, size_t path_size, struct error *error)
+                           char *ret_path, size_t path_size, uint8_t ret_key[CHECKPOINT_KEY_SIZE],
+                           struct error *error)
 {
     char folder[64];
     const char *file;
@@ -51,13 +47,14 @@ int checkpoint_files_allow(const struct job *job, const struct checkpoint_reques
                                            .file = file,
                                            .offset = request->offset,
                                            .size_bytes = request->size_bytes};
-    if (!request->proof ||
-        !(proves(job->plans.plan ? job->plans.plan->links.key : NULL, &range, request->proof) ||
-          proves(job->plans.prepared ? job->plans.prepared->links.key : NULL, &range,
-                 request->proof) ||
-          proves(job->plans.key_before, &range, request->proof)))
+    if (!request->proof || !(proves(job->plans.plan ? job->plans.plan->links.key : NULL, &range,
+                                    request->proof, ret_key) ||
+                             proves(job->plans.prepared ? job->plans.prepared->links.key : NULL,
+                                    &range, request->proof, ret_key) ||
+                             proves(job->plans.key_before, &range, request->proof, ret_key)))
         return error_set(error, -EACCES, "not under the key of a generation that is in force here");
-    const char *within = is_frozen(folder) ? job->folders.dir : job->folders.checkpoint_dir;
+    const char *within =
+        checkpoint_is_sealed(folder) ? job->folders.dir : job->folders.checkpoint_dir;
     if (snprintf(ret_path, path_size, "%s/%s/%s", within, folder, file) >= (int)path_size)
         return error_set(error, -ENOENT, "the path is too long");
     return 0;

@@ -20,9 +20,11 @@ struct checkpoint_request {
 
 /**
  * checkpoint_files_allow() - return the path of the requested file
+ * @ret_key: under which the proof is valid, for the seal of the answer
  *
  * Return: 0; -ENOENT (no such page, or this node knows no such job); -EINVAL; -EACCES: no proof, or
  * a proof under an unknown key. @error is for the client.
  */
 int checkpoint_files_allow(const struct job *job, const struct checkpoint_request *request,
-                           char *ret_path, size_t path_size, struct error *error) CHECK_RESULT;
+                           char *ret_path, size_t path_size, uint8_t ret_key[CHECKPOINT_KEY_SIZE],
+                           struct error *error) CHECK_RESULT;

@@ -235,6 +235,14 @@ static int read_older(const struct http_file *file, struct bytes *body)
     return status == -ENOENT ? 0 : status;
 }
 
+static int add_seal(const struct http_seal *seal, struct bytes *body)
+{
+    uint8_t made[CHECKPOINT_SEAL_SIZE];
+
+    checkpoint_seal(seal->key, seal->proof, body->data, body->size_bytes, made);
+    return bytes_append(body, made, sizeof(made));
+}
+
 int http_answer_read(const struct http_file *file, struct bytes *body, struct error *error)
 {
     const char *name = strrchr(file->path, '/'); /* where it lies is nobody else's business */
@@ -246,6 +254,8 @@ int http_answer_read(const struct http_file *file, struct bytes *body, struct er
 
     if (!status && lines && body->size_bytes)
         status = read_older(file, body);
+    if (!status && file->seal.is_wanted)
+        status = add_seal(&file->seal, body);
     return status
                ? error_set(error, status, "%s: %s", name ? name + 1 : file->path, strerror(-status))
                : 0;

@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/compiler.h"
 #include "base/error.h"
+#include "checkpoint/remote/remote.h"
 
 struct config;
 struct daemon;
@@ -23,12 +24,20 @@ enum http_part {
     HTTP_SPANS,         /* of a trace: spans `from` to `to` a step */
 };
 
+/* Of an answer that ends with a seal (checkpoint/remote/remote.h). */
+struct http_seal {
+    bool is_wanted;
+    uint8_t key[CHECKPOINT_KEY_SIZE];
+    char proof[CHECKPOINT_PROOF_SIZE];
+};
+
 struct http_file {
     char path[1400];
     enum http_part part;
     uint64_t from;      /* step, nanoseconds or offset */
     uint64_t to, after; /* for HTTP_SPANS: step, number of a span */
     size_t size_bytes;  /* for HTTP_END and HTTP_RANGE */
+    struct http_seal seal;
 };
 
 int http_answer_node(const struct daemon *daemon, struct bytes *body,

@@ -309,9 +309,14 @@ static int allow_checkpoint(const struct job *job, const char *rest,
     ret_file->part = HTTP_RANGE;
     ret_file->from = wanted.offset;
     ret_file->size_bytes = (size_t)wanted.size_bytes;
-    int status =
-        checkpoint_files_allow(job, &wanted, ret_file->path, sizeof(ret_file->path), error);
-    return status ? status : 1;
+    int status = checkpoint_files_allow(job, &wanted, ret_file->path, sizeof(ret_file->path),
+                                        ret_file->seal.key, error);
+    if (status)
+        return status;
+    static const char sealed[] = CHECKPOINT_REMOTE_FROZEN "/";
+    ret_file->seal.is_wanted = !strncmp(rest, sealed, sizeof(sealed) - 1);
+    snprintf(ret_file->seal.proof, sizeof(ret_file->seal.proof), "%s", wanted.proof);
+    return 1;
 }
 
 /* ---- requests ---- */

@@ -16,6 +16,9 @@ int output_hosts_fill(struct plan *plan, const struct job_freezing *freezing,
     const struct plan_layout *layout = &plan->layout;
     struct plan_hosts hosts = {0};
 
+    free(plan->hosts.list); /* of the plan that workers were prepared for */
+    plan->hosts = hosts;
+
     if (!keeps_outputs(freezing) || layout->worker_count < 2)
         return 0;
     hosts.list = calloc(layout->worker_count, sizeof(*hosts.list));

@@ -256,6 +256,19 @@ uint64_t leader_start_time_ns(const struct leader_context *context)
     return start_time_ns(&view->plan->layout, &view->spec->model, view->failure_timeout_ns);
 }
 
+/* Return whether a worker of the plan in force has found that it computes wrongly: it may have
+ * written outputs of frozen layers, and other nodes may have fetched them. */
+static bool somebody_computes_wrongly(const struct leader_context *context)
+{
+    for (unsigned i = 0; i < context->roster.count; i++) {
+        const struct worker_report *report = context->roster.members[i].report;
+        if (report && report->phase == WORKER_BAD && report->cause != CAUSE_CRASHED &&
+            report->generation == context->view->plan->generation)
+            return true;
+    }
+    return false;
+}
+
 /* What a plan hands on to the one that follows it. */
 static void inherit(const struct leader_context *context, struct plan *plan)
 {
@@ -270,7 +283,7 @@ static void inherit(const struct leader_context *context, struct plan *plan)
                                           .slower_frozen = before->trial.slower_frozen};
     if (before && plan->change.switch_seconds == 0)
         plan->change.switch_seconds = before->change.switch_seconds;
-    if (plan->start.disputed)
+    if (plan->start.disputed || (before && somebody_computes_wrongly(context)))
         plan->start.last_dispute = plan->generation;
     else if (before)
         plan->start.last_dispute = before->start.last_dispute;

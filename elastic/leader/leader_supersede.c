@@ -201,21 +201,25 @@ static void explain(const struct leader_context *context, const char *gone, stru
                  "generation %llu was made for a layout that is over: %s instead", held_up, layout);
 }
 
-/* Return the oldest of the changes that nobody can begin any more, of which the one in force is the
- * newest; 0: that one may still begin. */
-static uint64_t first_revoked(const struct leader_context *context)
+/* Revoke the plan in force where a new worker of it is gone, and what it has revoked in any case.
+ */
+static void revoke(const struct leader_context *context, struct plan_change *change)
 {
     const struct plan *plan = context->view->plan;
+    change->revokes_first = plan->change.revokes_first;
+    change->revokes_last = plan->change.revokes_last;
     if (!somebody_gave_up(context))
-        return 0;
-    return plan->change.revokes != 0 ? plan->change.revokes : plan->generation;
+        return;
+    if (change->revokes_first == 0)
+        change->revokes_first = plan->generation;
+    change->revokes_last = plan->generation;
 }
 
 static void publish(struct leader_context *context, uint64_t generation, const char *gone,
                     struct plan *plan)
 {
     plan->change.breaks_off = !root_hears(context);
-    plan->change.revokes = first_revoked(context);
+    revoke(context, &plan->change);
     plan->change.reason = PLAN_REASON_DRAIN;
     plan->change.planned = true;
     plan->start.source = PLAN_SOURCE_MEMORY;

@@ -107,8 +107,8 @@ bool plan_keeps_copies(const struct plan *plan);
  * can begin any more */
 static inline bool plan_revokes(const struct plan *plan, uint64_t generation)
 {
-    return plan->change.revokes != 0 && generation >= plan->change.revokes &&
-           generation < plan->generation;
+    return generation > 0 && generation >= plan->change.revokes_first &&
+           generation <= plan->change.revokes_last;
 }
 
 /**

@@ -39,7 +39,7 @@ struct plan_change {
     bool breaks_off;  /* of a planned switch that cannot start: workers of the previous generation
                         that receive it leave that generation at once and report their state
                         (leader_supersede.c) */
-    uint64_t revokes; /* of a planned switch: no change from this generation on, until this one,
-                         can begin, because new workers of each are gone: whoever left a step for
-                         one of them comes here instead. 0: none is revoked */
+    /* Of a planned switch: the changes to these generations cannot begin, because new workers of
+     * them are gone: whoever left a step for one of them comes here instead. 0: none */
+    uint64_t revokes_first, revokes_last;
 };

@@ -148,6 +148,19 @@ static int decode_kind(const json_t *tree, struct plan *plan, struct error *erro
     return status;
 }
 
+static int decode_revoked(const json_t *tree, struct plan_change *change, struct error *error)
+{
+    json_int_t first, last;
+    if (!json_has(tree, "revokes"))
+        return 0;
+    if (json_unpack((json_t *)(uintptr_t)tree, "{s:[II]}", "revokes", &first, &last) || first < 1 ||
+        last < first)
+        return error_set(error, -EINVAL, "\"revokes\" must be two generations");
+    change->revokes_first = (uint64_t)first;
+    change->revokes_last = (uint64_t)last;
+    return 0;
+}
+
 static int decode_recompute(const json_t *tree, struct plan_layout *layout, struct error *error)
 {
     char word[PLAN_WORD_SIZE];
@@ -189,8 +202,8 @@ static int decode_layout(const json_t *tree, struct plan *plan, struct error *er
         status = json_get_u64(tree, "spare_ns", INT64_MAX, &plan->change.spare_ns, error);
     if (status == 0 && json_has(tree, "breaks_off"))
         status = json_get_bool(tree, "breaks_off", &plan->change.breaks_off, error);
-    if (status == 0 && json_has(tree, "revokes"))
-        status = json_get_u64(tree, "revokes", INT64_MAX, &plan->change.revokes, error);
+    if (status == 0)
+        status = decode_revoked(tree, &plan->change, error);
     if (status == 0 && json_has(tree, "disputed"))
         status = json_get_bool(tree, "disputed", &plan->start.disputed, error);
     if (status == 0 && json_has(tree, "last_dispute"))

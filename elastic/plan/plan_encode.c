@@ -106,8 +106,10 @@ static int put_layout(json_t *tree, const struct plan *plan)
                   put(tree, "spare_ns", json_integer((json_int_t)plan->change.spare_ns));
     if (plan->change.breaks_off)
         status |= put(tree, "breaks_off", json_true());
-    if (plan->change.revokes)
-        status |= put(tree, "revokes", json_integer((json_int_t)plan->change.revokes));
+    if (plan->change.revokes_last)
+        status |= put(tree, "revokes",
+                      json_pack("[II]", (json_int_t)plan->change.revokes_first,
+                                (json_int_t)plan->change.revokes_last));
     if (plan->start.disputed)
         status |= put(tree, "disputed", json_true());
     if (plan->start.last_dispute)

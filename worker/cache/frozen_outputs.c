@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -23,7 +22,6 @@
 #define MEASURED     15  /* outputs that are computed after a beginning, and loads that are timed */
 #define LOOK_EVERY   64  /* writes between two looks at the free space */
 #define WRITE_PART   2   /* writing may take this part of the time of computing */
-#define FREE_PART    10  /* one part in so many stays free */
 #define BUDGET_FILES 2   /* the file in use and the one before */
 #define MET_STAYS    0.8 /* weight of a step beside the one after it */
 #define ENDED_MAX    8   /* fetches of generations that are over, and may wait for a node */
@@ -352,18 +350,13 @@ unsigned frozen_outputs_load(struct frozen_outputs *outputs, uint64_t index,
 
 /* ---- keeping ---- */
 
-/* Files that nobody asked for must not fill a disk that others need. */
 static bool has_space(struct frozen_outputs *outputs)
 {
-    struct statvfs space;
-
-    if (outputs->speed.writes % LOOK_EVERY)
+    if (outputs->speed.writes % LOOK_EVERY || output_file_has_space(outputs->now.file))
         return true;
-    if (statvfs(outputs->folder, &space) || space.f_bavail >= space.f_blocks / FREE_PART)
-        return true;
-    log_warning("less than a %uth of the file system of %s is free: no more outputs of frozen "
+    log_warning("less than a tenth of the file system of %s is free: no more outputs of frozen "
                 "layers are kept",
-                FREE_PART, outputs->folder);
+                outputs->folder);
     return false;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #define VERSION      2
 #define HEADER_BYTES 4096
 #define BLOCK        ((uint64_t)4096)
+#define FREE_PART    10 /* one part in so many of the file system stays free */
 
 /* Little-endian, at the file's begin; the rest of HEADER_BYTES is zero. */
 struct file_head {
@@ -205,10 +207,28 @@ static off_t mark_of(const struct output_file *file, uint64_t index)
     return (off_t)(output_file_marks(&file->shape).offset + index);
 }
 
+/* Nothing is written to a file that was condemned, or cut. */
+static bool is_whole(const struct output_file *file)
+{
+    struct stat status;
+
+    return fstat(file->descriptor, &status) == 0 &&
+           (uint64_t)status.st_size == file_bytes(&file->shape);
+}
+
+bool output_file_has_space(const struct output_file *file)
+{
+    struct statvfs space;
+
+    return fstatvfs(file->descriptor, &space) || space.f_bavail >= space.f_blocks / FREE_PART;
+}
+
 static int write_record(const struct output_file *file, uint64_t index, struct record_head *head,
                         const void *content)
 {
     static const uint8_t written = 1;
+    if (!is_whole(file))
+        return -EIO;
     int status = transfer(file, index, head, (void *)(uintptr_t)content, pwritev);
 
     if (!status && pwrite(file->descriptor, &written, 1, mark_of(file, index)) < 0)

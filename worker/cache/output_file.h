@@ -13,7 +13,7 @@
  *
  *     head | marks | record 0 | record 1 | ...
  *
- * What grows: a read is one system call and a write two, for any number of records; memory is the
+ * What grows: a read is one system call and a write three, for any number of records; memory is the
  * kernel's page cache. The marks of ten million samples are 10 MB.
  */
 #pragma once
@@ -73,7 +73,12 @@ struct output_file_part output_file_record(const struct output_file_shape *shape
 int output_file_put(const struct output_file *file, uint64_t index,
                     const void *record) CHECK_RESULT;
 
-/** output_file_condemn() - empty the file, for all processes that have it open: a read fails */
+/** output_file_has_space() - return whether a tenth of the file system is free: files that nobody
+ * asked for must not fill a disk that others need */
+bool output_file_has_space(const struct output_file *file);
+
+/** output_file_condemn() - empty the file, for all processes that have it open: from then on reads
+ * and writes fail there */
 void output_file_condemn(const struct output_file *file);
 /** output_file_expect() - have the kernel read record @index ahead, in the background */
 void output_file_expect(const struct output_file *file, uint64_t index);

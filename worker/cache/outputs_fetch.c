@@ -6,11 +6,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 
-#define WANTED_MAX   4096 /* records that wait to be fetched */
+#define WANTED_MAX   4096            /* records that wait to be fetched */
+#define SPACE_EVERY  64              /* records between two looks at the free space */
+#define PACE_NS      (4 * NS_PER_MS) /* between two records: a firnd serves all workers of all nodes */
 #define LOOK_NS      (NS_PER_SECOND / 2)
 #define LOOK_BYTE_NS (NS_PER_SECOND >> 20) /* of marks: a megabyte a second */
 #define MARKS_MEMORY ((size_t)32 << 20)    /* of all nodes */
@@ -29,6 +32,8 @@ struct outputs_fetch {
     struct other others[OUTPUTS_FETCH_NODES];
     unsigned other_count;
     void *record;
+    bool gave_up;
+    uint64_t last_ns; /* when the last record was asked for */
     pthread_t thread;
     atomic_bool stop, over;
     atomic_uint_fast64_t count;
@@ -61,8 +66,7 @@ static bool next_wanted(struct outputs_fetch *fetch, uint64_t *ret_index)
     return goes_on;
 }
 
-/* Ask a node again for its marks. A node that does not answer, or has no such file yet, has what it
- * had. */
+/* Ask a node again for its marks. One that does not answer, or has no such file yet, has none. */
 static void look(struct outputs_fetch *fetch, unsigned index)
 {
     const struct output_file_part part = output_file_marks(&fetch->shape);
@@ -99,6 +103,13 @@ static void note_time(struct outputs_fetch *fetch, uint64_t took_ns)
     atomic_fetch_add(&fetch->count, 1);
 }
 
+/* Fetch nothing more. */
+static void give_up(struct outputs_fetch *fetch, const char *why)
+{
+    log_warning("no more outputs of frozen layers are fetched from other nodes: %s", why);
+    fetch->gave_up = true;
+}
+
 /* Return whether the record is here. */
 static bool fetch_from(struct outputs_fetch *fetch, unsigned other, uint64_t index)
 {
@@ -110,20 +121,39 @@ static bool fetch_from(struct outputs_fetch *fetch, unsigned other, uint64_t ind
     int status = checkpoint_remote_read(fetch->remote, checkpoint_remote_name(fetch->remote, other),
                                         CHECKPOINT_REMOTE_FROZEN, fetch->name, part.offset,
                                         fetch->record, part.size_bytes, &size, &error);
-    if (!status && size == part.size_bytes)
-        status = output_file_put(fetch->file, index, fetch->record);
-    else if (!status)
-        status = -ENOENT;
+    if (status || size < part.size_bytes)
+        return false;
+    status = output_file_put(fetch->file, index, fetch->record);
     if (!status)
         note_time(fetch, clock_monotonic_ns() - began_ns);
+    else if (status != -EBADMSG)
+        give_up(fetch, strerror(-status));
     return !status;
+}
+
+static void keep_pace(struct outputs_fetch *fetch)
+{
+    uint64_t due_ns = fetch->last_ns + PACE_NS;
+    const struct timespec due = {.tv_sec = (time_t)(due_ns / NS_PER_SECOND),
+                                 .tv_nsec = (long)(due_ns % NS_PER_SECOND)};
+
+    pthread_mutex_lock(&fetch->lock);
+    while (!atomic_load(&fetch->stop) && clock_monotonic_ns() < due_ns)
+        (void)pthread_cond_timedwait(&fetch->changed, &fetch->lock, &due);
+    pthread_mutex_unlock(&fetch->lock);
+    fetch->last_ns = clock_monotonic_ns();
 }
 
 static void serve(struct outputs_fetch *fetch, uint64_t index)
 {
     look_at_the_longest_unseen(fetch);
-    if (output_file_has(fetch->file, index))
+    if (fetch->gave_up || output_file_has(fetch->file, index))
         return;
+    if (atomic_load(&fetch->count) % SPACE_EVERY == 0 && !output_file_has_space(fetch->file)) {
+        give_up(fetch, "less than a tenth of the file system is free");
+        return;
+    }
+    keep_pace(fetch);
     for (unsigned i = 0; i < fetch->other_count; i++) {
         unsigned other = (unsigned)((index + i) % fetch->other_count); /* each is asked as often */
         if (!fetch->others[other].marks[index])
@@ -229,10 +259,14 @@ static int reach(struct outputs_fetch *fetch, const struct checkpoint_remote_opt
 /* Signals are for the main thread. */
 static int start(struct outputs_fetch *fetch, struct error *error)
 {
+    pthread_condattr_t monotonic;
     sigset_t all, before;
 
     pthread_mutex_init(&fetch->lock, NULL);
-    pthread_cond_init(&fetch->changed, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&fetch->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int problem = pthread_create(&fetch->thread, NULL, run, fetch);

@@ -10,6 +10,9 @@
  * thread never waits: a record that is not here in time is computed. The bits are the same:
  * a record counts only if its hash fits this file's key and the sample.
  *
+ * A worker asks for at most 250 records a second, so that the firnd of a node with many readers has
+ * time for its lease.
+ *
  * What grows: an epoch moves at most the outputs of a node's share of the samples once, over the
  * network and onto the disk. At most OUTPUTS_FETCH_NODES nodes are asked, and a byte is kept for
  * each sample of each of them; their marks are read at a megabyte a second. With more nodes a

@@ -323,14 +323,12 @@ static uint64_t unexpected_bytes(const struct trainer *trainer, unsigned rank, u
     return 0;
 }
 
-static uint64_t links_timeout_ns(const struct trainer *trainer, const struct plan *named,
-                                 bool newcomer)
+static uint64_t links_timeout_ns(const struct trainer *trainer, const struct plan *named)
 {
     const struct plan *plan = trainer->plan;
     uint64_t start_ns =
         start_time_ns(&plan->layout, &trainer->spec.model, trainer->options->failure_timeout_ns);
-    uint64_t limit_ns =
-        generation_entry_links_ns(plan, named, newcomer, start_ns, trainer->commit.turn_ns);
+    uint64_t limit_ns = generation_entry_links_ns(plan, named, start_ns, trainer->commit.turn_ns);
 
     return limit_ns == GENERATION_ENTRY_NO_LIMIT ? MESH_NO_TIMEOUT : limit_ns;
 }
@@ -355,7 +353,7 @@ static int open_links(struct trainer *trainer, unsigned rank, const struct plan 
         .any_address = trainer->options->link_any_address,
         .unreached = &trainer->links.unreached,
         .unexpected_max_bytes = process_link_bytes(&trainer->spec.model),
-        .connect_timeout_ns = links_timeout_ns(trainer, named, newcomer),
+        .connect_timeout_ns = links_timeout_ns(trainer, named),
     };
     struct mesh *mesh;
     uint64_t drained;
@@ -368,6 +366,7 @@ static int open_links(struct trainer *trainer, unsigned rank, const struct plan 
         const struct plan_worker *worker = &plan->layout.workers[ranks[i]];
         peers[i].rank = ranks[i];
         peers[i].unexpected_max_bytes = unexpected_bytes(trainer, rank, ranks[i]);
+        peers[i].joins_later = newcomer && worker->instance != 0;
         peers[i].same_node = strcmp(worker->node, trainer->options->node) == 0;
         snprintf(peers[i].name, sizeof(peers[i].name), "%s/%u", worker->node, worker->slot);
         snprintf(peers[i].address, sizeof(peers[i].address), "%s", worker->address);

@@ -51,8 +51,13 @@ static void file_server_answer(struct file_server *server, int connection, const
     ssize_t n = descriptor >= 0 ? pread(descriptor, data, size, (off_t)at) : -1;
     if (n > 0 && strstr(file, ".safetensors") && !strstr(file, ".json") && take_one(&server->flips))
         data[n / 2] ^= 4;
+    size_t seal = n >= 0 && checkpoint_is_sealed(folder) ? CHECKPOINT_SEAL_SIZE : 0;
+    if (seal)
+        checkpoint_seal(server->key, proof, data, (size_t)n, data + n);
+    if (seal && take_one(&server->flips))
+        data[n / 2] ^= 4;
     file_server_say(connection, n < 0 ? 404 : 200, n < 0 ? (const void *)"none\n" : data,
-                    n < 0 ? 5 : (size_t)n);
+                    n < 0 ? 5 : (size_t)n + seal);
     atomic_fetch_add(&server->bytes, n > 0 ? (unsigned long long)n : 0);
     if (descriptor >= 0)
         close(descriptor);
@@ -85,7 +90,7 @@ void file_server_start(struct file_server *server, const char *name, const char 
     memset(server->key, 7, sizeof(server->key));
     snprintf(server->folder, sizeof(server->folder), "%s", folder);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    server->buffer = malloc(CHECKPOINT_REMOTE_MAX);
+    server->buffer = malloc(CHECKPOINT_REMOTE_MAX + CHECKPOINT_SEAL_SIZE);
     server->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert(bind(server->listener, (struct sockaddr *)&address, sizeof(address)) == 0);
     assert(listen(server->listener, 64) == 0);

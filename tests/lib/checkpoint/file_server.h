@@ -16,7 +16,8 @@ struct file_server {
     int listener;
     pthread_t thread;
     struct checkpoint_remote_node node;
-    atomic_uint flips;   /* so many answers with files of tensors come with a wrong bit */
+    atomic_uint flips;   /* so many answers with files of tensors, or with a seal, come with a
+                          * wrong bit */
     atomic_uint refuses; /* so many requests are answered with 403 */
     atomic_ullong bytes; /* given away */
     atomic_uint requests;

@@ -60,8 +60,10 @@ struct mesh_options world_options(const struct world *world, unsigned rank, stru
         if (i == rank || (world->chain && i + 1 != rank && rank + 1 != i))
             continue;
         struct mesh_peer *peer = &peers[options.peer_count++];
-        *peer = (struct mesh_peer){
-            .rank = i, .unexpected_max_bytes = world->shares[i], .same_node = world_same_node};
+        *peer = (struct mesh_peer){.rank = i,
+                                   .unexpected_max_bytes = world->shares[i],
+                                   .same_node = world_same_node,
+                                   .joins_later = world->late[i] && !world->late[rank]};
         memcpy(peer->address, world->addresses[i], ADDRESS_SIZE);
         snprintf(peer->name, sizeof(peer->name), "%c/0", (char)('a' + (int)i));
     }

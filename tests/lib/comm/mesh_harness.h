@@ -32,6 +32,7 @@ struct world {
     uint64_t unexpected_max_bytes;
     uint64_t shares[WORLD_MAX]; /* credit for other ranks' messages, by rank; 0: an even share */
     bool any_address;           /* of connections */
+    bool late[WORLD_MAX];       /* these ranks join later than the others */
     uint8_t key[MESH_KEY_SIZE];
     struct mesh *meshes[WORLD_MAX];
 };

@@ -82,7 +82,8 @@ struct plan *sample_plan(void)
     plan->change.is_limited = true;
     plan->change.limit_ns = 12500000000;
     plan->change.spare_ns = 15000000000;
-    plan->change.revokes = 5;
+    plan->change.revokes_first = 5;
+    plan->change.revokes_last = 6;
     plan->links.patient = plan->change.breaks_off = plan->start.disputed = true;
     add_copy_nodes(&plan->checkpoints);
     memset(plan->start.restore_sha256, 'b', sizeof(plan->start.restore_sha256) - 1);

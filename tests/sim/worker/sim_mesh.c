@@ -449,6 +449,17 @@ static void check_open(struct sim_mesh *mesh)
     sim_worker_wake(mesh->worker);
 }
 
+/* The limit begins when all peers that join later are linked. */
+static void begin_limit(struct sim_mesh *mesh)
+{
+    mesh->deadline_ns = UINT64_MAX;
+    for (unsigned i = 0; i < mesh->peer_count; i++)
+        if (mesh->peers[i].joins_later && !mesh->peers[i].link)
+            return;
+    if (mesh->limit_ns != UINT64_MAX)
+        mesh->deadline_ns = mesh->sim->now_ns + mesh->limit_ns;
+}
+
 static void attach(struct sim_peer *peer, struct sim_link *link, unsigned end)
 {
     if (peer->link) /* the newest connection wins */
@@ -457,6 +468,8 @@ static void attach(struct sim_peer *peer, struct sim_link *link, unsigned end)
     peer->end = end;
     peer->left = false;
     peer->heard_ns = link->sim->now_ns;
+    if (peer->mesh->deadline_ns == UINT64_MAX)
+        begin_limit(peer->mesh);
     link->ends[end] = peer->mesh;
     link->workers[end] = peer->mesh->worker;
 }
@@ -579,16 +592,13 @@ static void tick(void *context)
         &mesh->worker->pause, tick, mesh);
 }
 
-static uint64_t deadline_of(const struct sim_worker *worker, const struct plan *named,
-                            bool newcomer)
+static uint64_t limit_of(const struct sim_worker *worker, const struct plan *named)
 {
-    const struct sim *sim = worker->sim;
-    bool hasty = sim->bug == BUG_HASTY_PEER || (newcomer && sim->bug == BUG_HASTY_NEWCOMER);
     uint64_t limit_ns =
-        generation_entry_links_ns(worker->plan, named, newcomer, OPEN_NS, worker->share.turn_ns);
-    if (hasty)
+        generation_entry_links_ns(worker->plan, named, OPEN_NS, worker->share.turn_ns);
+    if (worker->sim->bug == BUG_HASTY_PEER)
         limit_ns = OPEN_NS;
-    return limit_ns == GENERATION_ENTRY_NO_LIMIT ? UINT64_MAX : sim->now_ns + limit_ns;
+    return limit_ns == GENERATION_ENTRY_NO_LIMIT ? UINT64_MAX : limit_ns;
 }
 
 struct sim_mesh *sim_mesh_open(struct sim_worker *worker, const struct plan *named, bool newcomer)
@@ -606,15 +616,18 @@ struct sim_mesh *sim_mesh_open(struct sim_worker *worker, const struct plan *nam
     mesh->peer_count = plan_peers(plan, worker->rank, named == plan, ranks);
     assert(mesh->peer_count <= SIM_PEERS_MAX);
     mesh->patient = named->links.patient;
-    mesh->deadline_ns = deadline_of(worker, named, newcomer);
+    mesh->limit_ns = limit_of(worker, named);
     mesh->ticked_ns = sim->now_ns;
     for (unsigned i = 0; i < mesh->peer_count; i++) {
         const struct plan_worker *at = &plan->layout.workers[ranks[i]];
         mesh->peers[i] = (struct sim_peer){.rank = ranks[i],
                                            .node = sim_node_index(sim, at->node),
                                            .slot = at->slot,
+                                           .joins_later = newcomer && at->instance != 0 &&
+                                                          sim->bug != BUG_HASTY_NEWCOMER,
                                            .mesh = mesh};
     }
+    begin_limit(mesh);
     worker->mesh = mesh;
     for (unsigned i = 0; i < mesh->peer_count; i++)
         connect_later(&mesh->peers[i]);

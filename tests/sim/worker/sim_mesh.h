@@ -54,7 +54,8 @@ struct sim_peer {
     struct sim_link *link;
     unsigned end; /* mine of the link */
     bool left;
-    bool answered; /* its host did, while links are made */
+    bool answered;    /* its host did, while links are made */
+    bool joins_later; /* as comm/mesh/mesh.h has it */
     uint64_t heard_ns, backoff_ns;
     struct sim_event *attempt;
     struct sim_mesh *mesh;
@@ -70,7 +71,8 @@ struct sim_mesh {
     enum sim_mesh_state state;
     int result;           /* of opening: 0, -ETIMEDOUT, -ESTALE, -ECONNRESET, -ECANCELED */
     bool patient;         /* as comm/mesh/mesh.h has it */
-    uint64_t deadline_ns; /* UINT64_MAX: none */
+    uint64_t deadline_ns; /* UINT64_MAX: none, or none yet */
+    uint64_t limit_ns;    /* from then on; UINT64_MAX: none */
     uint64_t ticked_ns;
     uint64_t attention_ns; /* as in comm/mesh/failure_detector.h */
     struct sim_event *tick;

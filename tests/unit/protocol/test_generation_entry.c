@@ -117,7 +117,7 @@ static void test_a_revoked_change_is_waited_for_by_nobody(void **state)
     (void)state;
     pending->generation = 9;
     assert_false(generation_entry_is_replaced(pending, 8, false));
-    pending->change.revokes = 8;
+    pending->change.revokes_first = pending->change.revokes_last = 8;
     assert_true(generation_entry_is_replaced(pending, 8, false));
     assert_false(generation_entry_is_replaced(pending, 7, false));
     plan_free(pending);
@@ -129,19 +129,17 @@ static void test_links_are_waited_for_as_long_as_operations_differ(void **state)
     struct plan *plan = plan_from_memory(true, 7), *failure = plan_from_memory(false, 7);
 
     (void)state;
-    assert_int_equal(generation_entry_links_ns(plan, plan, false, start, 0), start);
-    assert_int_equal(generation_entry_links_ns(plan, plan, false, start, 250), start + 1000);
+    assert_int_equal(generation_entry_links_ns(plan, plan, start, 0), start);
+    assert_int_equal(generation_entry_links_ns(plan, plan, start, 250), start + 1000);
     plan->change.busy_ns = 2000;
-    assert_int_equal(generation_entry_links_ns(plan, plan, false, start, 250), start + 2000);
-    assert_true(generation_entry_links_ns(plan, plan, true, start, 250) ==
-                GENERATION_ENTRY_NO_LIMIT);
+    assert_int_equal(generation_entry_links_ns(plan, plan, start, 250), start + 2000);
     /* After a failure all have stopped before the plan is made. */
-    assert_int_equal(generation_entry_links_ns(failure, failure, false, start, 250), start);
+    assert_int_equal(generation_entry_links_ns(failure, failure, start, 250), start);
     failure->start.source = PLAN_SOURCE_CHECKPOINT;
-    assert_true(generation_entry_links_ns(failure, failure, false, start, 250) ==
+    assert_true(generation_entry_links_ns(failure, failure, start, 250) ==
                 GENERATION_ENTRY_NO_LIMIT);
     /* The links of its last checkpoint are made by workers that have their state. */
-    assert_int_equal(generation_entry_links_ns(failure, plan, false, start, 0), start + 2000);
+    assert_int_equal(generation_entry_links_ns(failure, plan, start, 0), start + 2000);
     plan_free(plan);
     plan_free(failure);
 }

@@ -119,7 +119,8 @@ static struct plan *plan_revoking(uint64_t generation, uint64_t first)
 {
     struct plan *plan = plan_of(generation, true);
 
-    plan->change.revokes = first;
+    plan->change.revokes_first = first;
+    plan->change.revokes_last = generation - 1;
     return plan;
 }
 

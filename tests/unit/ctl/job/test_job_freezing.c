@@ -71,6 +71,11 @@ static void test_keys_that_the_policy_does_not_read_are_told(void **state)
     spec.elastic.freeze.policy = JOB_FREEZE_NONE;
     assert_true(job_freezing_unused(&spec, words));
     assert_string_equal(words, "alpha, patience of elastic.freeze do nothing with policy none");
+    set_defaults(JOB_FREEZE_NONE);
+    spec.elastic.freeze.keep_active = 0;
+    assert_true(job_freezing_unused(&spec, words));
+    spec.elastic.freeze.from_start = 12; /* all layers but the head */
+    assert_false(job_freezing_unused(&spec, words));
 }
 
 /* All of them, so that no text is cut. */

@@ -18,6 +18,7 @@
 
 static struct job job;
 static struct plan plan, prepared;
+static uint8_t key_used[CHECKPOINT_KEY_SIZE]; /* of the last proof that was valid */
 
 static int prepare(void **state)
 {
@@ -47,7 +48,7 @@ static int ask(const char *rest, const char *key, const char *folder, const char
         checkpoint_proof(bytes, &range, proof);
         request.proof = proof;
     }
-    int status = checkpoint_files_allow(&job, &request, ret_path, 256, &error);
+    int status = checkpoint_files_allow(&job, &request, ret_path, 256, key_used, &error);
     assert_int_equal(status, error.code);
     return status;
 }
@@ -61,7 +62,9 @@ static void test_keys_of_generations_that_may_ask(void **state)
     assert_int_equal(ask(rest, IN_FORCE, folder, file, 100, path), 0);
     assert_string_equal(path, "/data/demo/step-0000000040/manifest.json");
     assert_int_equal(ask(rest, NEXT, folder, file, 100, path), 0);
+    assert_int_equal(key_used[0], 0xbb);
     assert_int_equal(ask(rest, BEFORE, folder, file, 100, path), 0);
+    assert_int_equal(key_used[0], 0xcc);
     assert_int_equal(ask(rest, OTHER, folder, file, 100, path), -EACCES);
     assert_int_equal(ask(rest, NULL, folder, file, 100, path), -EACCES);
     job.plans.key_before[0] = '\0';
@@ -147,7 +150,7 @@ static void test_noise(void **state)
             random = random * 6364136223846793005u + 1442695040888963407u;
             rest[10 + (random >> 33) % 24] = letters[(random >> 45) % (sizeof(letters) - 1)];
         }
-        int status = checkpoint_files_allow(&job, &request, path, sizeof(path), &error);
+        int status = checkpoint_files_allow(&job, &request, path, sizeof(path), key_used, &error);
         assert_true(status == -ENOENT || status == -EACCES);
     }
 }

@@ -535,11 +535,29 @@ static void test_one_in_an_operation_of_the_generation_before_is_waited_for(void
     assert_int_equal(three_decision.action, LEADER_PUBLISH);
 }
 
+/* Outputs of frozen layers that it has written, and others have fetched, are not used any more. */
+static void test_one_that_computes_wrongly_ends_the_outputs_from_before(void **state)
+{
+    (void)state;
+    static const enum worker_cause causes[] = {CAUSE_CRASHED, CAUSE_NONE};
+    for (unsigned i = 0; i < ARRAY_COUNT(causes); i++) {
+        three_say(0, WORKER_STUCK, 6, 9);
+        three_say(1, WORKER_STUCK, 6, 9);
+        three_say(2, WORKER_BAD, 6, 0);
+        three_reports[2].workers[0].cause = causes[i];
+        three_decide();
+        three_expect_published(9, 0);
+        assert_int_equal(three_decision.plan->start.last_dispute,
+                         causes[i] == CAUSE_NONE ? three_decision.plan->generation : 0);
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, three_setup, three_teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_one_in_the_middle_of_a_micro_batch_is_waited_for),
+        TEST(test_one_that_computes_wrongly_ends_the_outputs_from_before),
         TEST(test_one_in_an_operation_of_the_generation_before_is_waited_for),
         TEST(test_words_name_who_is_lost_and_what_becomes_of_the_step),
         TEST(test_words_name_three_and_count_the_rest),

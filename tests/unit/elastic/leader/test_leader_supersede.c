@@ -387,7 +387,7 @@ static void test_a_new_worker_that_gives_up_ends_the_change_alone(void **state)
     assert_int_equal(plan_layout_find(&three_decision.plan->layout, "c", 0), -1);
     assert_non_null(
         strstr(three_decision.plan->change.text, "a new worker of generation 6 is gone"));
-    assert_int_equal(three_decision.plan->change.revokes, 6);
+    assert_true(plan_revokes(three_decision.plan, 6) && !plan_revokes(three_decision.plan, 5));
     say_units(1, WORKER_STUCK, 6, 0, unit_count()); /* 6 has begun after all: the change is over */
     three_decide();
     assert_int_equal(three_decision.state, JOB_RECOVERING);
@@ -416,11 +416,22 @@ static void test_one_that_gave_up_the_change_before_is_no_failure(void **state)
 static void test_all_changes_that_cannot_begin_are_revoked(void **state)
 {
     (void)state;
-    three_plan->change.revokes = 4;
+    three_plan->change.revokes_first = three_plan->change.revokes_last = 4;
     say_units(2, WORKER_STUCK, 6, 0, 0);
     decide_twice();
     expect_superseded(5);
-    assert_int_equal(three_decision.plan->change.revokes, 4);
+    assert_true(plan_revokes(three_decision.plan, 4) && plan_revokes(three_decision.plan, 6));
+}
+
+/* Generation 6 may begin yet, but 4, in whose place it came, never does. */
+static void test_a_revoked_change_stays_revoked(void **state)
+{
+    (void)state;
+    three_plan->change.revokes_first = three_plan->change.revokes_last = 4;
+    lose_b();
+    decide_twice();
+    expect_superseded(5);
+    assert_true(plan_revokes(three_decision.plan, 4) && !plan_revokes(three_decision.plan, 6));
 }
 
 /* b gives its state to a in 5, and is released at the end of the first step, which is long. */
@@ -474,7 +485,7 @@ static void test_what_rank_zero_cannot_hear_of_is_broken_off(void **state)
     lose_b(); /* b has rank 0 */
     decide_twice();
     expect_superseded(5);
-    assert_int_equal(three_decision.plan->change.revokes, 0); /* it may begin after all */
+    assert_false(plan_revokes(three_decision.plan, 6)); /* it may begin after all */
     assert_true(three_decision.plan->change.breaks_off);
     assert_non_null(strstr(three_decision.plan->change.text, "broken off, for rank 0 is gone"));
     follow();
@@ -531,6 +542,7 @@ int main(void)
         TEST(test_a_new_worker_that_dies_ends_the_change_alone),
         TEST(test_one_that_gave_up_the_change_before_is_no_failure),
         TEST(test_all_changes_that_cannot_begin_are_revoked),
+        TEST(test_a_revoked_change_stays_revoked),
         TEST(test_one_that_was_left_behind_trains_no_more),
         TEST(test_what_b_alone_has_is_waited_for),
         TEST(test_a_copy_is_as_good),

@@ -175,6 +175,18 @@ static void test_nothing_but_the_record_is_taken(void **state)
     assert_int_equal(outputs_fetch_count(fetch), 1);
 }
 
+/* Somebody without the key answers in the place of the node: the next answer counts. */
+static void test_an_answer_that_fits_no_seal_is_none(void **state)
+{
+    (void)state;
+    write_record(0, 7);
+    atomic_store(&servers[0].flips, 3);
+    begin(1);
+    assert_true(comes(7, true));
+    assert_int_equal(atomic_load(&servers[0].flips), 0);
+    assert_int_equal(outputs_fetch_count(fetch), 1);
+}
+
 static void test_a_node_that_is_away_holds_nothing_up(void **state)
 {
     (void)state;
@@ -230,9 +242,13 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_what_others_have_is_fetched),     TEST(test_what_is_here_is_not_fetched),
-        TEST(test_nothing_but_the_record_is_taken), TEST(test_a_node_that_is_away_holds_nothing_up),
-        TEST(test_it_is_stopped_at_once),           TEST(test_what_another_node_has_later_is_found),
+        TEST(test_what_others_have_is_fetched),
+        TEST(test_what_is_here_is_not_fetched),
+        TEST(test_nothing_but_the_record_is_taken),
+        TEST(test_an_answer_that_fits_no_seal_is_none),
+        TEST(test_a_node_that_is_away_holds_nothing_up),
+        TEST(test_it_is_stopped_at_once),
+        TEST(test_what_another_node_has_later_is_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
