@@ -153,13 +153,14 @@ static uint64_t next_attempt_ns(const struct leader_context *context, unsigned a
                             TIMEOUTS_RETRY_PAUSE_MAX * timeout_ns);
 }
 
-/* Return whether hosts gave no sign of life to the plan in force. Waiting for them has taken time
- * already, so such an attempt needs no pause. */
+/* Return whether hosts gave no sign of life to the plan in force while links were made. Waiting for
+ * them has taken time already, so such an attempt needs no pause. A host that is asked for a file
+ * may be found to be away at once. */
 static bool hosts_were_silent(const struct leader_context *context)
 {
     for (unsigned i = 0; i < context->roster.count; i++) {
         const struct worker_report *report = context->roster.members[i].report;
-        if (report && report->unreached_count > 0 &&
+        if (report && report->unreached_count > 0 && report->cause != CAUSE_CHECKPOINT_AWAY &&
             report->generation == context->view->plan->generation)
             return true;
     }

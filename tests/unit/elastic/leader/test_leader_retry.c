@@ -51,6 +51,28 @@ static void test_a_checkpoint_out_of_reach_is_tried_less_and_less(void **state)
     publish_in_vain();
 }
 
+/* Links to a silent host are waited for before an attempt fails; a file of it may be missed at
+ * once. */
+static void test_only_a_wait_for_links_takes_the_place_of_a_pause(void **state)
+{
+    (void)state;
+    three_plan->start.source = PLAN_SOURCE_CHECKPOINT;
+    three_view.progress.step = three_plan->start.resume_step = 4;
+    for (unsigned i = 0; i < NODES; i++) {
+        three_say(i, WORKER_STUCK, 6, 0);
+        three_reports[i].workers[0].held_unit_count = 0;
+        three_reports[i].workers[0].unreached_count = 1;
+        three_reports[i].workers[0].unreached[0] = 9; /* of no rank: no netsplit */
+    }
+    publish_in_vain();
+    publish_in_vain();
+    for (unsigned i = 0; i < NODES; i++)
+        three_reports[i].workers[0].cause = CAUSE_CHECKPOINT_AWAY;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    assert_int_equal(three_decision.wake_at_ns, three_view.now_ns + TIMEOUT_NS / 2);
+}
+
 static void test_a_beginning_that_comes_to_nothing_is_tried_less_and_less(void **state)
 {
     (void)state;
@@ -292,6 +314,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_a_checkpoint_out_of_reach_is_tried_less_and_less),
+        TEST(test_only_a_wait_for_links_takes_the_place_of_a_pause),
         TEST(test_a_beginning_that_comes_to_nothing_is_tried_less_and_less),
         TEST(test_a_step_in_memory_that_does_not_go_on_is_tried_less_and_less),
         TEST(test_one_that_nobody_can_read_is_given_up),
