@@ -9,18 +9,30 @@ static void drop(struct plan **plan)
 static bool replaces(const struct pending_plan *pending, const struct plan *plan)
 {
     const struct plan *before = pending->plan;
+    bool waits = plan->change.planned && !plan->change.breaks_off;
 
+    if (waits && pending->entered && !plan_revokes(plan, pending->entered))
+        return false;
     if (!before)
         return true;
-    bool comes_too_late = before->generation == pending->awaited && plan->change.planned &&
-                          !plan->change.breaks_off && !plan_revokes(plan, before->generation);
+    bool comes_too_late =
+        before->generation == pending->awaited && waits && !plan_revokes(plan, before->generation);
     return plan->generation > before->generation && !comes_too_late;
+}
+
+/* A worker that waits for a change that @plan revokes waits for @plan. A later plan that does not
+ * revoke it in its turn comes too late. */
+static void await_instead(struct pending_plan *pending, const struct plan *plan)
+{
+    if (plan_revokes(plan, pending->awaited))
+        pending->awaited = plan->generation;
 }
 
 bool pending_plan_offer(struct pending_plan *pending, struct plan *plan)
 {
     if (!replaces(pending, plan))
         return false;
+    await_instead(pending, plan);
     if (pending->plan && pending->plan->generation == pending->told_generation)
         pending->told = pending->plan;
     else
@@ -49,11 +61,18 @@ void pending_plan_await(struct pending_plan *pending, uint64_t generation)
                            plan_revokes(plan, generation));
 
     pending->awaited = generation;
+    if (plan)
+        await_instead(pending, plan);
     if (!pending->told || pending->told_generation != generation || stands)
         return;
     plan_free(pending->plan);
     pending->plan = pending->told;
     pending->told = NULL;
+}
+
+void pending_plan_enter(struct pending_plan *pending, uint64_t generation)
+{
+    pending->entered = generation;
 }
 
 bool pending_plan_is_here(const struct pending_plan *pending)

@@ -20,6 +20,7 @@ struct pending_plan {
     struct plan *told; /* owned: replaced by `plan` after this rank had told of it; or NULL */
     uint64_t told_generation; /* that this rank has told of in this step; 0: none */
     uint64_t awaited;         /* the generation that is announced; 0: none */
+    uint64_t entered;         /* whose links are being made; 0: none */
 };
 
 /** pending_plan_offer() - take @plan, newer than the plan in force, if it replaces the pending one;
@@ -31,6 +32,11 @@ void pending_plan_begin_step(struct pending_plan *pending);
 void pending_plan_tell(struct pending_plan *pending, uint64_t generation);
 /** pending_plan_await() - the switch to @generation is announced */
 void pending_plan_await(struct pending_plan *pending, uint64_t generation);
+/** pending_plan_enter() - the worker has left its generation for @generation, and makes its links:
+ * a planned plan that does not revoke it would part this worker from the others. 0: the links are
+ * made
+ */
+void pending_plan_enter(struct pending_plan *pending, uint64_t generation);
 /** pending_plan_is_here() - return whether the plan of the announced generation, or a newer one,
  * has arrived */
 bool pending_plan_is_here(const struct pending_plan *pending);

@@ -378,6 +378,8 @@ static int open_links(struct trainer *trainer, unsigned rank, const struct plan 
     __atomic_store_n(&trainer->commands.waits_for_switch, newcomer, __ATOMIC_RELEASE);
     if (read(trainer->commands.cancel, &drained, sizeof(drained)) < 0 && errno != EAGAIN)
         return error_set(error, -errno, "reading an eventfd");
+    if (named == plan && !newcomer)
+        pending_plan_enter(&trainer->commands.pending, plan->generation);
     commands_take(trainer, 0); /* messages that arrived before the eventfd was emptied */
     bool replaced =
         generation_entry_is_replaced(trainer->commands.pending.plan, plan->generation, newcomer);
@@ -390,6 +392,7 @@ static int open_links(struct trainer *trainer, unsigned rank, const struct plan 
     if (status)
         return status;
     set_mesh(&trainer->links, mesh);
+    pending_plan_enter(&trainer->commands.pending, 0);
     trainer->commit.turn_ns = 0;
     return 0;
 }

@@ -118,6 +118,7 @@ bool handover_at_links(struct sim_worker *worker)
         worker_broken(worker, result);
         return worker->alive;
     }
+    pending_plan_enter(&worker->pending, 0);
     if (mesh->ends) {
         worker->engine = true;
         session_finish(worker);

@@ -332,9 +332,10 @@ static bool fits(struct sim_worker *worker)
 
 static void open_links(struct sim_worker *worker)
 {
-    worker->cancelled = false;
-    worker_messages(worker);
     bool newcomer = generation_entry_is_newcomer(worker->plan, worker->rank);
+    worker->cancelled = false;
+    pending_plan_enter(&worker->pending, newcomer ? 0 : worker->generation);
+    worker_messages(worker);
     if (worker->stopping ||
         generation_entry_is_replaced(worker->pending.plan, worker->generation, newcomer)) {
         worker_broken(worker, -ECANCELED);

@@ -141,6 +141,47 @@ static void test_an_announced_plan_is_revoked(void **state)
     pending_plan_done(&pending);
 }
 
+/* A pause that is asked for then does not part this worker from those that have the other plan. */
+static void test_what_follows_a_revoking_plan_comes_too_late(void **state)
+{
+    (void)state;
+    for (unsigned early = 0; early <= 1; early++) {
+        struct pending_plan pending = {0};
+        assert_true(offer(&pending, 5, true));
+        if (!early)
+            pending_plan_await(&pending, 5);
+        assert_true(pending_plan_offer(&pending, plan_revoking(7, 5)));
+        if (early)
+            pending_plan_await(&pending, 5);
+        assert_false(offer(&pending, 8, true));
+        assert_int_equal(pending.plan->generation, 7);
+        assert_true(pending_plan_is_here(&pending));
+        assert_true(pending_plan_offer(&pending, plan_revoking(9, 5))); /* 7 is revoked as well */
+        assert_false(offer(&pending, 10, true));
+        assert_true(offer(&pending, 11, false));
+        pending_plan_done(&pending);
+    }
+}
+
+/* It waits for links of 5; a pause that follows the generation before would make it leave. */
+static void test_who_has_left_for_a_generation_goes_on_from_it(void **state)
+{
+    struct pending_plan pending = {0};
+
+    (void)state;
+    pending_plan_enter(&pending, 5);
+    assert_false(offer(&pending, 6, true));
+    assert_true(pending_plan_offer(&pending, plan_revoking(7, 5)));
+    assert_false(offer(&pending, 8, true));
+    assert_true(offer(&pending, 9, false));
+    plan_free(pending_plan_take(&pending));
+    pending_plan_enter(&pending, 9);
+    assert_false(offer(&pending, 10, true));
+    pending_plan_enter(&pending, 0); /* the links are made */
+    assert_true(offer(&pending, 11, true));
+    pending_plan_done(&pending);
+}
+
 static void test_a_revoked_plan_does_not_come_back(void **state)
 {
     (void)state;
@@ -164,6 +205,8 @@ int main(void)
         cmocka_unit_test(test_a_plan_that_was_told_of_is_kept),
         cmocka_unit_test(test_what_was_told_of_gives_way),
         cmocka_unit_test(test_an_announced_plan_is_revoked),
+        cmocka_unit_test(test_what_follows_a_revoking_plan_comes_too_late),
+        cmocka_unit_test(test_who_has_left_for_a_generation_goes_on_from_it),
         cmocka_unit_test(test_a_revoked_plan_does_not_come_back),
     };
 
