@@ -14,12 +14,12 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/size_words.h"
+#include "worker/cache/first_times.h"
 #include "worker/cache/output_file.h"
 #include "worker/cache/outputs_fetch.h"
 
 #define PATH_SIZE    1024
 #define NAME_PREFIX  "outputs-"
-#define MEASURED     15  /* outputs that are computed after a beginning, and loads that are timed */
 #define LOOK_EVERY   64  /* writes between two looks at the free space */
 #define WRITE_PART   2   /* writing may take this part of the time of computing */
 #define BUDGET_FILES 2   /* the file in use and the one before */
@@ -34,17 +34,11 @@ struct stored {
     uint64_t room; /* samples that have a place */
 };
 
-/* The first times after a beginning. */
-struct times {
-    uint64_t ns[MEASURED];
-    unsigned count;
-};
-
 /* Whether loading is faster than computing, and writing fast enough. */
 struct speed {
-    unsigned to_compute; /* outputs that are computed in any case */
-    struct times loads, computations;
-    uint64_t write_ns; /* of all writes */
+    unsigned to_compute;                    /* outputs that are computed in any case */
+    struct first_times loads, computations; /* after a beginning */
+    uint64_t write_ns;                      /* of all writes */
     unsigned writes;
     bool judged;
 };
@@ -240,7 +234,7 @@ bool frozen_outputs_begin(struct frozen_outputs *outputs, const struct frozen_ou
         log_warning("outputs of frozen layers are not kept: %s", error.text);
         return false;
     }
-    outputs->speed = (struct speed){.to_compute = MEASURED};
+    outputs->speed = (struct speed){.to_compute = FIRST_TIMES};
     /* Until samples are looked for again: those that were found are continued now. */
     outputs->met = outputs->before.file
                        ? (struct met){.continued = outputs->met.loaded,
@@ -263,36 +257,16 @@ static bool has_room(const struct frozen_outputs *outputs, uint64_t index)
 
 /* ---- loading ---- */
 
-static void note(struct times *times, uint64_t took_ns)
-{
-    if (times->count < MEASURED)
-        times->ns[times->count++] = took_ns;
-}
-
-static int compare_times(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-
-    return (a > b) - (a < b);
-}
-
-static double median_ms(const struct times *times)
-{
-    uint64_t sorted[MEASURED];
-
-    memcpy(sorted, times->ns, sizeof(sorted));
-    qsort(sorted, MEASURED, sizeof(*sorted), compare_times);
-    return (double)sorted[MEASURED / 2] / 1e6;
-}
-
 /* Compare the medians once both are known. */
 static void judge(struct frozen_outputs *outputs)
 {
     struct speed *speed = &outputs->speed;
 
-    if (speed->judged || speed->loads.count < MEASURED || speed->computations.count < MEASURED)
+    if (speed->judged || !first_times_are_known(&speed->loads) ||
+        !first_times_are_known(&speed->computations))
         return;
-    double load_ms = median_ms(&speed->loads), compute_ms = median_ms(&speed->computations);
+    double load_ms = first_times_median_ms(&speed->loads),
+           compute_ms = first_times_median_ms(&speed->computations);
     speed->judged = true;
     outputs->loads = load_ms < compute_ms;
     outputs->writes_on = outputs->writes_on && outputs->loads;
@@ -342,7 +316,7 @@ unsigned frozen_outputs_load(struct frozen_outputs *outputs, uint64_t index,
     unsigned found = find(outputs, index, target);
     if (found == outputs->now.unit_count) {
         outputs->counts.loaded++;
-        note(&speed->loads, clock_monotonic_ns() - began_ns);
+        first_times_note(&speed->loads, clock_monotonic_ns() - began_ns);
         judge(outputs);
     }
     return found;
@@ -375,10 +349,10 @@ static bool keeps_up(const struct frozen_outputs *outputs)
 {
     const struct speed *speed = &outputs->speed;
 
-    if (speed->writes < LOOK_EVERY || speed->computations.count < MEASURED)
+    if (speed->writes < LOOK_EVERY || !first_times_are_known(&speed->computations))
         return true;
     double write_ms = (double)speed->write_ns / speed->writes / 1e6;
-    double compute_ms = median_ms(&speed->computations);
+    double compute_ms = first_times_median_ms(&speed->computations);
     if (write_ms <= 1 || write_ms <= compute_ms / WRITE_PART)
         return true;
     log_warning("the disk of %s takes %.1f ms for the output of a sample, which takes %.1f ms to "
@@ -403,7 +377,7 @@ void frozen_outputs_pass(struct frozen_outputs *outputs, unsigned from, uint64_t
     outputs->counts.computed += from == 0;
     if (from > 0 || took_ns == 0)
         return;
-    note(&outputs->speed.computations, took_ns);
+    first_times_note(&outputs->speed.computations, took_ns);
     judge(outputs);
 }
 
@@ -463,11 +437,11 @@ void frozen_outputs_part_company(struct frozen_outputs *outputs)
 /* Compare the medians once both are known. */
 static void judge_fetch(struct frozen_outputs *outputs)
 {
-    uint64_t fetch_ns = outputs_fetch_typical_ns(outputs->fetch);
+    double fetch_ms = outputs_fetch_typical_ms(outputs->fetch);
 
-    if (fetch_ns == 0 || outputs->speed.computations.count < MEASURED)
+    if (fetch_ms <= 0 || !first_times_are_known(&outputs->speed.computations))
         return;
-    double fetch_ms = (double)fetch_ns / 1e6, compute_ms = median_ms(&outputs->speed.computations);
+    double compute_ms = first_times_median_ms(&outputs->speed.computations);
     outputs->fetch_pays = fetch_ms < compute_ms;
     log_info("the frozen layers' output of a sample takes %.2f ms to fetch from another node and "
              "%.2f ms to compute%s",

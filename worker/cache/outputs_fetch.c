@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "worker/cache/first_times.h"
 
 #define WANTED_MAX   4096            /* records that wait to be fetched */
 #define SPACE_EVERY  64              /* records between two looks at the free space */
@@ -43,8 +44,7 @@ struct outputs_fetch {
     uint64_t wanted[WANTED_MAX]; /* a ring */
     unsigned first, wanted_count;
     unsigned older; /* of those, from before the last call of outputs_fetch_begin_step() */
-    uint64_t took_ns[OUTPUTS_FETCH_TIMED];
-    unsigned timed;
+    struct first_times times;
 };
 
 /* ---- the thread ---- */
@@ -66,18 +66,26 @@ static bool next_wanted(struct outputs_fetch *fetch, uint64_t *ret_index)
     return goes_on;
 }
 
+/* Read a part of another node's file. Return whether all of it came. */
+static bool read_part(struct outputs_fetch *fetch, unsigned other, struct output_file_part part,
+                      void *ret_data)
+{
+    struct error error = {0};
+    size_t size = 0;
+
+    int status = checkpoint_remote_read(fetch->remote, checkpoint_remote_name(fetch->remote, other),
+                                        CHECKPOINT_REMOTE_FROZEN, fetch->name, part.offset,
+                                        ret_data, part.size_bytes, &size, &error);
+    return !status && size == part.size_bytes;
+}
+
 /* Ask a node again for its marks. One that does not answer, or has no such file yet, has none. */
 static void look(struct outputs_fetch *fetch, unsigned index)
 {
     const struct output_file_part part = output_file_marks(&fetch->shape);
     struct other *other = &fetch->others[index];
-    struct error error = {0};
-    size_t size = 0;
 
-    int status = checkpoint_remote_read(fetch->remote, checkpoint_remote_name(fetch->remote, index),
-                                        CHECKPOINT_REMOTE_FROZEN, fetch->name, part.offset,
-                                        other->marks, part.size_bytes, &size, &error);
-    if (status || size < part.size_bytes)
+    if (!read_part(fetch, index, part, other->marks))
         memset(other->marks, 0, part.size_bytes);
     other->look_ns = clock_monotonic_ns() + LOOK_NS + part.size_bytes * LOOK_BYTE_NS;
 }
@@ -97,8 +105,7 @@ static void look_at_the_longest_unseen(struct outputs_fetch *fetch)
 static void note_time(struct outputs_fetch *fetch, uint64_t took_ns)
 {
     pthread_mutex_lock(&fetch->lock);
-    if (fetch->timed < OUTPUTS_FETCH_TIMED)
-        fetch->took_ns[fetch->timed++] = took_ns;
+    first_times_note(&fetch->times, took_ns);
     pthread_mutex_unlock(&fetch->lock);
     atomic_fetch_add(&fetch->count, 1);
 }
@@ -113,17 +120,11 @@ static void give_up(struct outputs_fetch *fetch, const char *why)
 /* Return whether the record is here. */
 static bool fetch_from(struct outputs_fetch *fetch, unsigned other, uint64_t index)
 {
-    const struct output_file_part part = output_file_record(&fetch->shape, index);
     uint64_t began_ns = clock_monotonic_ns();
-    struct error error = {0};
-    size_t size = 0;
 
-    int status = checkpoint_remote_read(fetch->remote, checkpoint_remote_name(fetch->remote, other),
-                                        CHECKPOINT_REMOTE_FROZEN, fetch->name, part.offset,
-                                        fetch->record, part.size_bytes, &size, &error);
-    if (status || size < part.size_bytes)
+    if (!read_part(fetch, other, output_file_record(&fetch->shape, index), fetch->record))
         return false;
-    status = output_file_put(fetch->file, index, fetch->record);
+    int status = output_file_put(fetch->file, index, fetch->record);
     if (!status)
         note_time(fetch, clock_monotonic_ns() - began_ns);
     else if (status != -EBADMSG)
@@ -198,25 +199,12 @@ void outputs_fetch_want(struct outputs_fetch *fetch, uint64_t index)
     pthread_mutex_unlock(&fetch->lock);
 }
 
-static int compare_times(const void *left, const void *right)
+double outputs_fetch_typical_ms(struct outputs_fetch *fetch)
 {
-    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-
-    return (a > b) - (a < b);
-}
-
-uint64_t outputs_fetch_typical_ns(struct outputs_fetch *fetch)
-{
-    uint64_t sorted[OUTPUTS_FETCH_TIMED];
-
     pthread_mutex_lock(&fetch->lock);
-    unsigned timed = fetch->timed;
-    memcpy(sorted, fetch->took_ns, sizeof(sorted));
+    const struct first_times times = fetch->times;
     pthread_mutex_unlock(&fetch->lock);
-    if (timed < OUTPUTS_FETCH_TIMED)
-        return 0;
-    qsort(sorted, OUTPUTS_FETCH_TIMED, sizeof(*sorted), compare_times);
-    return sorted[OUTPUTS_FETCH_TIMED / 2];
+    return first_times_are_known(&times) ? first_times_median_ms(&times) : 0;
 }
 
 uint64_t outputs_fetch_count(struct outputs_fetch *fetch)

@@ -27,7 +27,6 @@
 #include "worker/cache/output_file.h"
 
 #define OUTPUTS_FETCH_NODES 16u
-#define OUTPUTS_FETCH_TIMED 15 /* fetches whose times are compared with computing */
 
 struct outputs_fetch;
 
@@ -58,9 +57,9 @@ void outputs_fetch_begin_step(struct outputs_fetch *fetch);
  * already, it is not fetched */
 void outputs_fetch_want(struct outputs_fetch *fetch, uint64_t index);
 
-/** outputs_fetch_typical_ns() - return the median time of the first OUTPUTS_FETCH_TIMED fetches;
- * 0: there were not as many */
-uint64_t outputs_fetch_typical_ns(struct outputs_fetch *fetch);
+/** outputs_fetch_typical_ms() - return the median time of the first fetches (first_times.h); 0:
+ * there were not as many */
+double outputs_fetch_typical_ms(struct outputs_fetch *fetch);
 
 /** outputs_fetch_count() - return the number of records that were fetched */
 uint64_t outputs_fetch_count(struct outputs_fetch *fetch);

@@ -26,16 +26,23 @@ static void publish_in_vain(void)
     }
 }
 
-static void test_a_checkpoint_out_of_reach_is_tried_less_and_less(void **state)
+/* The plan in force begins from the checkpoint of step 4, and nobody could read it. */
+static void read_in_vain(void)
 {
-    (void)state;
     three_plan->start.source = PLAN_SOURCE_CHECKPOINT;
     three_view.progress.step = three_plan->start.resume_step = 4;
     for (unsigned i = 0; i < NODES; i++) {
         three_say(i, WORKER_STUCK, 6, 0);
         three_reports[i].workers[0].held_unit_count = 0;
-        snprintf(three_reports[i].workers[0].text, REPORT_TEXT_SIZE, "node b does not answer");
     }
+}
+
+static void test_a_checkpoint_out_of_reach_is_tried_less_and_less(void **state)
+{
+    (void)state;
+    read_in_vain();
+    for (unsigned i = 0; i < NODES; i++)
+        snprintf(three_reports[i].workers[0].text, REPORT_TEXT_SIZE, "node b does not answer");
     publish_in_vain(); /* the first retry is immediate */
     uint64_t pause = TIMEOUT_NS / 4;
     for (unsigned attempt = 0; attempt < 8; attempt++) {
@@ -56,11 +63,8 @@ static void test_a_checkpoint_out_of_reach_is_tried_less_and_less(void **state)
 static void test_only_a_wait_for_links_takes_the_place_of_a_pause(void **state)
 {
     (void)state;
-    three_plan->start.source = PLAN_SOURCE_CHECKPOINT;
-    three_view.progress.step = three_plan->start.resume_step = 4;
+    read_in_vain();
     for (unsigned i = 0; i < NODES; i++) {
-        three_say(i, WORKER_STUCK, 6, 0);
-        three_reports[i].workers[0].held_unit_count = 0;
         three_reports[i].workers[0].unreached_count = 1;
         three_reports[i].workers[0].unreached[0] = 9; /* of no rank: no netsplit */
     }

@@ -1,0 +1,26 @@
+/* The first times of something that is done again and again, by whose median it is judged. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define FIRST_TIMES 15
+
+struct first_times {
+    uint64_t ns[FIRST_TIMES];
+    unsigned count;
+};
+
+static inline bool first_times_are_known(const struct first_times *times)
+{
+    return times->count == FIRST_TIMES;
+}
+
+static inline void first_times_note(struct first_times *times, uint64_t took_ns)
+{
+    if (!first_times_are_known(times))
+        times->ns[times->count++] = took_ns;
+}
+
+/** first_times_median_ms() - return the median, in milliseconds, of times that are known */
+double first_times_median_ms(const struct first_times *times);
