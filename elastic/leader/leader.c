@@ -201,12 +201,15 @@ static int pause_when_possible(struct leader_context *context)
     const char *text = "pause is asked for";
     if (context->roster.all_running)
         return leader_empty_plan(context, PLAN_REASON_PAUSE, true, text);
-    if (waits_for_a_step(context))
+    bool dead = leader_change_is_dead(context);
+    if (!dead && waits_for_a_step(context))
         return leader_empty_plan_instead(context, context->view->plan->follows, PLAN_REASON_PAUSE,
                                          text);
-    leader_say(context, JOB_PAUSING, "pause is asked for: generation %llu must begin first",
+    leader_say(context, JOB_PAUSING,
+               dead ? "pause is asked for: generation %llu must be replaced first"
+                    : "pause is asked for: generation %llu must begin first",
                (unsigned long long)context->view->plan->generation);
-    return 0;
+    return dead ? leader_supersede(context) : 0;
 }
 
 static void note_that_it_runs(struct leader_context *context)

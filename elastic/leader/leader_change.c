@@ -591,7 +591,7 @@ int leader_change(struct leader_context *context)
         if (leader_start_is_limited(context) &&
             view->now_ns < due) /* later only reports change anything */
             leader_wake(context, due);
-        if (is_short_of_time(context))
+        if (is_short_of_time(context) && !leader_change_is_dead(context))
             return save_instead(context);
         return view->plan->change.planned ? leader_supersede(context) : 0;
     }

@@ -97,7 +97,7 @@ bool leader_gave_up(const struct leader_context *context, const struct roster_me
                                        : member->seat == SEAT_LOST && was_new;
 }
 
-static bool somebody_gave_up(const struct leader_context *context)
+bool leader_change_is_dead(const struct leader_context *context)
 {
     for (unsigned i = 0; i < context->roster.count; i++)
         if (leader_gave_up(context, &context->roster.members[i]))
@@ -129,12 +129,16 @@ static struct state_moves_range stage_of(const struct roster_member *member)
                                       member->report->held_unit_count};
 }
 
-static int pool_who_is_there(struct leader_context *context, struct slot_pool *pool)
+/* Pool the workers of the running generation and the prepared ones.
+ * @draining: also the running ones on nodes that drain */
+static int pool_present(struct leader_context *context, bool draining, struct slot_pool *pool)
 {
     for (unsigned i = 0; i < context->roster.count; i++) {
         const struct roster_member *member = &context->roster.members[i];
         bool runs = is_running(member);
-        if ((!runs && !is_prepared(context, member)) || member->node->draining)
+        if (!runs && !is_prepared(context, member))
+            continue;
+        if (member->node->draining && !(runs && draining))
             continue;
         struct state_moves_range held = {0, 0};
         if (runs)
@@ -193,7 +197,7 @@ static void explain(const struct leader_context *context, const char *gone, stru
         snprintf(plan->change.text, sizeof(plan->change.text),
                  "rank 0 is gone, so generation %llu cannot begin: %s instead, broken off", held_up,
                  layout);
-    else if (somebody_gave_up(context))
+    else if (leader_change_is_dead(context))
         snprintf(plan->change.text, sizeof(plan->change.text),
                  "a new worker of generation %llu is gone: %s instead", held_up, layout);
     else
@@ -208,7 +212,7 @@ static void revoke(const struct leader_context *context, struct plan_change *cha
     const struct plan *plan = context->view->plan;
     change->revokes_first = plan->change.revokes_first;
     change->revokes_last = plan->change.revokes_last;
-    if (!somebody_gave_up(context))
+    if (!leader_change_is_dead(context))
         return;
     if (change->revokes_first == 0)
         change->revokes_first = plan->generation;
@@ -230,11 +234,11 @@ static void publish(struct leader_context *context, uint64_t generation, const c
     leader_say(context, JOB_RUNNING, "%s", plan->change.text);
 }
 
-static int plan_anew(struct leader_context *context, uint64_t generation, const char *gone)
+static int make_plan(struct leader_context *context, bool draining, struct plan **ret_plan)
 {
     struct slot_pool pool = {0};
     struct plan *plan = NULL;
-    int status = pool_who_is_there(context, &pool);
+    int status = pool_present(context, draining, &pool);
     if (status == 0)
         status = pool.count < leader_devices_min(context->view)
                      ? -ENOSPC
@@ -242,11 +246,25 @@ static int plan_anew(struct leader_context *context, uint64_t generation, const 
     slot_pool_done(&pool);
     if (status == 0)
         status = add_moves(context, plan);
+    if (status == 0)
+        *ret_plan = plan;
+    else
+        plan_free(plan);
+    return status;
+}
+
+/* Workers that left a step for a dead change need a generation in which they all meet: nodes that
+ * drain stay for it where the others are not enough. */
+static int plan_anew(struct leader_context *context, uint64_t generation, const char *gone)
+{
+    struct plan *plan = NULL;
+    int status = make_plan(context, false, &plan);
+    if ((status == -ENOSPC || status == -ENODATA) && leader_change_is_dead(context))
+        status = make_plan(context, true, &plan);
     if (status == 0) {
         publish(context, generation, gone, plan);
         return 0;
     }
-    plan_free(plan);
     if (status != -ENOSPC && status != -ENODATA)
         return status;
     if (gone)
@@ -262,7 +280,7 @@ int leader_supersede(struct leader_context *context)
     struct leader_memory *memory = context->memory;
     uint64_t generation = leader_running_generation(context);
     const char *gone = find_gone(context);
-    bool held_up = gone || generation != view->plan->follows || somebody_gave_up(context);
+    bool held_up = gone || generation != view->plan->follows || leader_change_is_dead(context);
     if (generation == 0 || view->plan->change.breaks_off || (!held_up && root_hears(context))) {
         instant_clear(&memory->gone_seen);
         return 0;

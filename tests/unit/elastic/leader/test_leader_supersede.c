@@ -393,6 +393,34 @@ static void test_a_new_worker_that_gives_up_ends_the_change_alone(void **state)
     assert_int_equal(three_decision.state, JOB_RECOVERING);
 }
 
+/* Workers may have left their step for generation 6 already: an empty plan would let those go. */
+static void test_a_pause_comes_after_the_plan_that_revokes_a_change(void **state)
+{
+    (void)state;
+    three_view.wish.desired = JOB_DESIRED_PAUSED;
+    say_units(2, WORKER_STUCK, 6, 0, 0);
+    decide_twice();
+    expect_superseded(5);
+    assert_int_equal(three_decision.plan->layout.worker_count, 2);
+    assert_true(plan_revokes(three_decision.plan, 6));
+}
+
+static void test_nodes_that_drain_stay_for_the_plan_that_revokes_a_change(void **state)
+{
+    (void)state;
+    three_spec.elastic.devices_min = 2;
+    for (unsigned i = 1; i < NODES; i++) {
+        three_nodes[i].draining = true;
+        three_nodes[i].drain_deadline_ns = three_view.now_ns + 3 * TIMEOUT_NS;
+    }
+    say_units(2, WORKER_STUCK, 6, 0, 0);
+    decide_twice();
+    expect_superseded(5);
+    assert_int_equal(three_decision.plan->layout.worker_count, 2);
+    assert_string_equal(three_decision.plan->layout.workers[1].node, "b");
+    assert_true(plan_revokes(three_decision.plan, 6));
+}
+
 /* Workers enter generation 7 one after another, and c, which gave up generation 6, is still there.
  */
 static void test_one_that_gave_up_the_change_before_is_no_failure(void **state)
@@ -538,6 +566,8 @@ int main(void)
         TEST(test_one_that_is_back_in_time_hears_of_it_itself),
         TEST(test_a_change_that_begins_is_let_alone),
         TEST(test_a_new_worker_that_gives_up_ends_the_change_alone),
+        TEST(test_a_pause_comes_after_the_plan_that_revokes_a_change),
+        TEST(test_nodes_that_drain_stay_for_the_plan_that_revokes_a_change),
         TEST(test_a_donor_of_the_running_generation_is_no_failure),
         TEST(test_a_new_worker_that_dies_ends_the_change_alone),
         TEST(test_one_that_gave_up_the_change_before_is_no_failure),
