@@ -26,8 +26,10 @@
 #include "elastic/leader/leader_starting.h"
 #include "elastic/leader/leader_supersede.h"
 #include "elastic/leader/leader_trial.h"
+#include "elastic/plan/early_switch.h"
 #include "elastic/plan/plan_words.h"
 #include "elastic/planner/shadow_stages.h"
+#include "elastic/recovery/sum_moves.h"
 
 #define GAIN_LEAST 0.05 /* of the step time, for a change that is optional */
 
@@ -193,6 +195,16 @@ static void list_kept(const struct plan_layout *layout, unsigned rank,
         }
 }
 
+/* Return whether a step takes so long that a change may begin before its end. */
+static bool may_begin_within_a_step(const struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    double seconds = MAX(view->progress.step_seconds, leader_pace_seconds(&context->memory->pace));
+    if (seconds <= 0)
+        seconds = plan_layout_expected_seconds(&view->plan->layout);
+    return seconds > early_switch_gain_seconds(0);
+}
+
 static int add_moves(struct leader_context *context, struct plan *plan)
 {
     const struct roster *roster = &context->roster;
@@ -208,7 +220,11 @@ static int add_moves(struct leader_context *context, struct plan *plan)
         list_kept(&context->view->plan->layout, (unsigned)roster->members[i].rank,
                   holders[count++].held);
     }
-    return leader_transfer(context, plan, holders, count);
+    int status = leader_transfer(context, plan, holders, count);
+    if (status == 0 && may_begin_within_a_step(context))
+        status = sum_moves_fill(plan, &context->view->plan->layout, holders, count,
+                                job_model_frozen_units(context->view->progress.frozen_layers));
+    return status;
 }
 
 static void say_running(struct leader_context *context)

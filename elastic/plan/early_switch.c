@@ -41,15 +41,30 @@ static bool stays_together(const struct plan_layout *layout, const struct plan_l
     return true;
 }
 
-double early_switch_kept(const struct plan_layout *layout, const struct plan_layout *next)
+/* Return whether all workers of @replica are in @next, so that they can give their sums. */
+static bool gives_all(const struct plan_layout *layout, const struct plan_layout *next,
+                      unsigned replica)
+{
+    for (unsigned stage = 0; stage < layout->stage_count; stage++) {
+        const struct plan_worker *worker =
+            &layout->workers[plan_layout_rank(layout, replica, stage)];
+        if (plan_layout_find(next, worker->node, worker->slot) < 0)
+            return false;
+    }
+    return true;
+}
+
+double early_switch_kept(const struct plan_layout *layout, const struct plan *next)
 {
     const unsigned *first = layout->replica_first_lane;
+    bool same = same_stages(layout, &next->layout), moves = next->start.sums_count > 0;
     unsigned kept = 0;
 
-    if (!next->worker_count || !same_stages(layout, next))
+    if (!next->layout.worker_count)
         return 0;
     for (unsigned replica = 0; replica < layout->replica_count; replica++)
-        if (stays_together(layout, next, replica))
+        if ((same && stays_together(layout, &next->layout, replica)) ||
+            (moves && gives_all(layout, &next->layout, replica)))
             kept += first[replica + 1] - first[replica];
     return (double)kept / first[layout->replica_count];
 }
@@ -62,12 +77,12 @@ static double relative_time(const struct plan_layout *layout, const struct plan_
     return (double)layout->replica_count / next->replica_count;
 }
 
-static bool pays(const struct plan_layout *layout, const struct plan_layout *next,
+static bool pays(const struct plan_layout *layout, const struct plan *next,
                  const struct early_switch *step)
 {
     double kept = step->keeps_sums ? early_switch_kept(layout, next) : 0;
-    double under_next =
-        relative_time(layout, next) * (step->left_seconds + (1 - kept) * step->passed_seconds);
+    double under_next = relative_time(layout, &next->layout) *
+                        (step->left_seconds + (1 - kept) * step->passed_seconds);
 
     return step->left_seconds - under_next > early_switch_gain_seconds(step->pause_seconds);
 }
@@ -87,6 +102,6 @@ bool early_switch_begins(const struct plan *plan, const struct plan *next,
         return !step->donors_leave &&
                comes_too_late(&next->change,
                               step->ends ? next->change.spare_ns : next->change.limit_ns, step);
-    return (!step->near_end && pays(&plan->layout, &next->layout, step)) ||
+    return (!step->near_end && pays(&plan->layout, next, step)) ||
            comes_too_late(&next->change, next->change.limit_ns, step);
 }

@@ -2,10 +2,11 @@
  * Whether a planned change takes effect within the step that is being computed, or at its boundary.
  *
  * Parameters do not change within a step, so state can be handed over at any micro-batch. Sums of
- * gradients stay with the worker that has them: a replica whose workers all keep their stages, in
- * one replica of the next layout, keeps the sums of its lanes. The rest is computed again. So a
- * change begins at once where the rest of the step, and the part that is lost, take less time under
- * the next layout than the rest takes under this one, and where the difference pays for the switch.
+ * gradients stay with a replica whose workers all keep their stages, in one replica of the next
+ * layout. Other replicas give them to their heirs, where the plan says so
+ * (elastic/recovery/sum_moves.h). The rest is computed again. A change begins at once where the
+ * rest of the step, and the part that is lost, take less time under the next layout than the rest
+ * takes under this one, and where the difference pays for the switch.
  * It also begins at once where the end of the step would come after the plan's limit: a node that
  * must go does not wait for a step of minutes.
  *
@@ -37,7 +38,7 @@ struct early_switch {
 double early_switch_gain_seconds(double pause_seconds);
 
 /** early_switch_kept() - return the fraction of the step's lanes whose sums @next keeps, 0 to 1 */
-double early_switch_kept(const struct plan_layout *layout, const struct plan_layout *next);
+double early_switch_kept(const struct plan_layout *layout, const struct plan *next);
 
 /** early_switch_begins() - true if @next, which all workers of @plan know, begins at once */
 bool early_switch_begins(const struct plan *plan, const struct plan *next,

@@ -21,6 +21,7 @@ void plan_free(struct plan *plan)
     free(plan->layout.shadows);
     free(plan->start.moves);
     free(plan->start.histories);
+    free(plan->start.sums);
     free(plan->checkpoints.copy_nodes);
     free(plan->hosts.list);
     free(plan);
@@ -64,7 +65,7 @@ struct plan *plan_copy(const struct plan *plan)
     copy->layout.workers = NULL;
     copy->layout.stage_first_unit = copy->layout.replica_first_lane = NULL;
     copy->layout.shadows = NULL;
-    copy->start.moves = copy->start.histories = NULL;
+    copy->start.moves = copy->start.histories = copy->start.sums = NULL;
     copy->checkpoints.copy_nodes = NULL;
     copy->hosts.list = NULL;
     size_t ranks = (size_t)plan->layout.worker_count + plan->layout.donor_count;
@@ -80,6 +81,8 @@ struct plan *plan_copy(const struct plan *plan)
                    &copy->start.moves) &&
         copy_array(plan->start.histories, plan->start.history_count, sizeof(*plan->start.histories),
                    &copy->start.histories) &&
+        copy_array(plan->start.sums, plan->start.sums_count, sizeof(*plan->start.sums),
+                   &copy->start.sums) &&
         copy_array(plan->checkpoints.copy_nodes, plan->checkpoints.copy_node_count,
                    sizeof(*plan->checkpoints.copy_nodes), &copy->checkpoints.copy_nodes) &&
         copy_array(plan->hosts.list, plan->hosts.count, sizeof(*plan->hosts.list),
@@ -159,6 +162,7 @@ unsigned plan_peers(const struct plan *plan, unsigned rank, bool begins, unsigne
     if (begins) {
         mark_other_ends(plan->start.moves, plan->start.move_count, rank, ret_ranks);
         mark_other_ends(plan->start.histories, plan->start.history_count, rank, ret_ranks);
+        mark_other_ends(plan->start.sums, plan->start.sums_count, rank, ret_ranks);
     }
     ret_ranks[rank] = 0;
 

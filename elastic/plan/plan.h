@@ -115,8 +115,8 @@ static inline bool plan_revokes(const struct plan *plan, uint64_t generation)
  * plan_peers() - list the ranks that @rank has links with, ascending: pipeline neighbours, the
  * other end of its replica when it is one end (a tied token table), the replicas of its stage, the
  * shadow of its stage, the workers of the stages that it shadows, its parent and children in the
- * commit tree, and where the generation @begins the two ends of its moves and histories; a donor is
- * gone later
+ * commit tree, and where the generation @begins the two ends of its moves, histories and sums; a
+ * donor is gone later
  * @ret_ranks: room for worker_count + donor_count
  */
 unsigned plan_peers(const struct plan *plan, unsigned rank, bool begins, unsigned *ret_ranks);

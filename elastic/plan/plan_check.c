@@ -157,8 +157,9 @@ static int check_shadows(const struct plan_layout *layout, struct error *error)
 
 static int check_source(const struct plan_start *start, struct error *error)
 {
-    if (start->source != PLAN_SOURCE_MEMORY && (start->move_count > 0 || start->has_commit))
-        return error_set(error, -EINVAL, "moves and a commit need \"source\" memory");
+    if (start->source != PLAN_SOURCE_MEMORY &&
+        (start->move_count > 0 || start->sums_count > 0 || start->has_commit))
+        return error_set(error, -EINVAL, "moves, sums and a commit need \"source\" memory");
     if (start->source == PLAN_SOURCE_FRESH && start->resume_step != 0)
         return error_set(error, -EINVAL, "a fresh start resumes from step 0, not %llu",
                          (unsigned long long)start->resume_step);
@@ -250,6 +251,22 @@ static int check_histories(const struct plan *plan, struct error *error)
     return 0;
 }
 
+static int check_sums(const struct plan *plan, struct error *error)
+{
+    unsigned total = plan->layout.worker_count + plan->layout.donor_count;
+    for (unsigned i = 0; i < plan->start.sums_count; i++) {
+        const struct plan_move *move = &plan->start.sums[i], *before = move - 1;
+        if (move->from_rank >= total || move->to_rank >= plan->layout.worker_count)
+            return error_set(error, -EINVAL, "sums[%u]: no such rank", i);
+        if (move->from_rank == move->to_rank)
+            return error_set(error, -EINVAL, "sums[%u]: from rank %u to itself", i, move->to_rank);
+        if (i > 0 && (move->from_rank < before->from_rank ||
+                      (move->from_rank == before->from_rank && move->to_rank <= before->to_rank)))
+            return error_set(error, -EINVAL, "sums[%u]: the ranks must ascend", i);
+    }
+    return 0;
+}
+
 static bool has_copy_node(const struct plan_checkpoints *checkpoints, const char *node)
 {
     for (unsigned i = 0; i < checkpoints->copy_node_count; i++)
@@ -314,6 +331,8 @@ int plan_check(const struct plan *plan, struct error *error)
         status = check_moves(plan, error);
     if (status == 0)
         status = check_histories(plan, error);
+    if (status == 0)
+        status = check_sums(plan, error);
     if (status == 0)
         status = check_copy_nodes(plan, error);
     if (status == 0)

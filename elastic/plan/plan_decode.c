@@ -279,6 +279,9 @@ static int decode_state(const json_t *tree, struct plan_start *start, struct err
     if (status == 0)
         status = decode_moves(tree, "histories", false, PLAN_RANKS_MAX, &start->histories,
                               &start->history_count, error);
+    if (status == 0 && json_has(tree, "sums"))
+        status = decode_moves(tree, "sums", false, PLAN_RANKS_MAX, &start->sums, &start->sums_count,
+                              error);
     return status;
 }
 

@@ -138,6 +138,8 @@ static int put_state(json_t *tree, const struct plan_start *start)
     if (start->has_commit)
         status |= put(tree, "commit", step_record_encode(&start->commit));
     status |= put(tree, "moves", encode_moves(start->moves, start->move_count, true));
+    if (start->sums_count > 0)
+        status |= put(tree, "sums", encode_moves(start->sums, start->sums_count, false));
     return status |
            put(tree, "histories", encode_moves(start->histories, start->history_count, false));
 }

@@ -41,4 +41,8 @@ struct plan_start {
     /* Metrics history is sent from from_rank (an old member) to to_rank on each node without it. */
     unsigned history_count;
     struct plan_move *histories; /* unit unused */
+    /* Sums of gradients of a step in progress are sent from from_rank, a worker of the generation
+     * before, to to_rank (elastic/recovery/sum_moves.h). Ascending by from_rank, then to_rank. */
+    unsigned sums_count;
+    struct plan_move *sums; /* unit unused */
 };

@@ -13,6 +13,7 @@ LONG = {"train__steps": STEPS, "train__optimizer__warmup": 1, "train__micro_batc
         "evaluate__every": 2, "elastic__freeze": {"policy": "schedule", "every": 2, "alpha": 0.25}}
 MICRO_BATCHES = 12 * 200  # in a step
 MICRO_BATCHES_OF_JOIN = 2000  # of a lane: a step that is longer than the start of a node
+MICRO_BATCHES_OF_MOVE = 6000  # a step whose rest is longer than a node's start and the least notice for handing over
 # Of the step that is left when a drain is announced: the step does not end in time, even where it takes two
 # thirds of the time of the one before because the machine does less beside it.
 NOTICE = 0.5
@@ -127,6 +128,24 @@ class WithinAStep(JobTest):
             job.wait_completed(seconds=300)
             changed = next(line for _, line in job.lines() if line["step"] == step)
             self.assertEqual(changed["replicas"], 1)
+            self.assert_same(job, alone)
+
+    def test_moves_away(self):
+        """The only worker must go: its sums go to the worker that takes its place."""
+        longer = {**LONG, "train__micro_batches_per_lane": MICRO_BATCHES_OF_MOVE, "train__steps": 2,
+                  "checkpoint__every": 2}
+        with Cluster(self.id(), nodes=2, slots=1) as cluster:
+            alone = LongJob(cluster, name="alone", **longer).submit(devices=1)
+            alone.wait_completed(seconds=300)
+            job = LongJob(cluster, **longer).submit(devices=1)
+            job.wait_running(1)
+            goes, = (worker["node"] for worker in job.team())
+            job.announce(NOTICE * job.within_a_step(0.3), goes)
+            cluster.wait("the step goes on elsewhere", job.kept, 60)
+            job.wait_completed(seconds=300)
+            (_, kept), = job.kept()
+            self.assertGreater(kept, 12 * MICRO_BATCHES_OF_MOVE / 5)
+            self.assertLess(kept, 12 * MICRO_BATCHES_OF_MOVE)
             self.assert_same(job, alone)
 
     def test_evaluations_are_left(self):

@@ -28,6 +28,7 @@
 #include "worker/state/restore.h"
 #include "worker/step/kept_step.h"
 #include "worker/step/memory.h"
+#include "worker/step/moved_sums.h"
 #include "worker/trace/recorder.h"
 
 static struct generation_entry entry_of(const struct state *state)
@@ -115,6 +116,7 @@ void generation_close(struct trainer *trainer)
     struct mesh *mesh = trainer->links.mesh;
 
     snapshot_reset(trainer->checkpoints.snapshot);
+    generation_end_sums(trainer);
     if (trainer->engine) {
         generation_forget_step(trainer);
         trainer->kept = engine_close(trainer->engine);
@@ -136,6 +138,16 @@ void generation_end_handover(struct trainer *trainer)
         trainer->engine->arrivals.handover = NULL;
     handover_close(trainer->handover);
     trainer->handover = NULL;
+}
+
+void generation_end_sums(struct trainer *trainer)
+{
+    struct engine *engine = trainer->engine;
+
+    if (engine)
+        engine->arrivals.sums = NULL;
+    moved_sums_close(trainer->sums, engine ? engine->gradients : NULL);
+    trainer->sums = NULL;
 }
 
 void generation_drop_state(struct trainer *trainer)
@@ -196,15 +208,14 @@ bool generation_steps_aside(const struct trainer *trainer)
 
 /* ---- state ---- */
 
-/* Forget the step in progress if the next engine cannot go on with it in its place. */
+/* Forget the step in progress if the next engine has no room beside it. */
 static void keep_step(struct trainer *trainer, unsigned rank, const struct memory_need *need)
 {
     const struct plan *plan = trainer->plan;
-    size_t kept_bytes = arena_mark(trainer->state->arena).used_bytes;
 
-    if (trainer->kept && (memory_is_short(trainer->state, need) ||
-                          !kept_step_fits(trainer->kept, trainer->state, &plan->layout, rank,
-                                          memory_arena_bytes_beside(need, kept_bytes))))
+    if (trainer->kept &&
+        (memory_is_short(trainer->state, need) ||
+         !kept_step_fits(trainer->kept, trainer->state, &plan->layout, rank, need)))
         generation_forget_step(trainer);
 }
 
@@ -213,7 +224,7 @@ int generation_make_room(struct trainer *trainer, unsigned rank, struct error *e
 {
     const struct plan *plan = trainer->plan;
 
-    if (rank >= plan->layout.worker_count || plan->start.source != PLAN_SOURCE_MEMORY)
+    if (plan->start.source != PLAN_SOURCE_MEMORY)
         generation_forget_step(trainer);
     if (rank >= plan->layout.worker_count)
         return 0;
@@ -468,6 +479,7 @@ int generation_confirm(struct trainer *trainer)
         return 0;
     trainer->commit.first = false;
     generation_end_handover(trainer);
+    generation_end_sums(trainer);
     mark_restored(trainer);
     if (engine->part.rank == 0)
         snapshot_sweep(trainer->checkpoints.snapshot, oldest_writer(trainer->plan));

@@ -48,5 +48,8 @@ int generation_finish_handover(struct trainer *trainer, struct error *error) CHE
  * evaluation, which proves that each has its state: drop the units that only others need now, and
  * let the donors go; later nothing. Errors as the mesh */
 int generation_confirm(struct trainer *trainer) CHECK_RESULT;
+/** generation_end_sums() - end the moves of sums, before the engine is closed; when the generation
+ * broke, after its links */
+void generation_end_sums(struct trainer *trainer);
 /** generation_end_handover() - end the handover; when the generation broke, after its links */
 void generation_end_handover(struct trainer *trainer);

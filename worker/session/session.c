@@ -36,6 +36,8 @@ static bool look_around(void *context, const struct engine_progress *progress)
 
     checkpoint_duty_look(trainer);
     int status = trainer->handover ? handover_advance(trainer->handover) : 0;
+    if (!status && trainer->sums)
+        status = moved_sums_advance(trainer->sums);
     if (status) {
         char reason[96];
         snprintf(reason, sizeof(reason), "handing over state failed: %s", strerror(-status));
@@ -63,6 +65,7 @@ static int make_engine(struct trainer *trainer, unsigned rank, const struct step
         .division = division,
         .calendar = &trainer->checkpoints.calendar,
         .kept = trainer->kept,
+        .offered = trainer->sums && division ? moved_sums_list(trainer->sums) : NULL,
         .frozen = &trainer->frozen,
         .handover = trainer->handover,
         .warm = &trainer->device.warm,
@@ -74,6 +77,12 @@ static int make_engine(struct trainer *trainer, unsigned rank, const struct step
     recorder_add_kind(trainer->recorder, began_ns, TRACE_BUILD, trainer->state->applied_step + 1);
     straggler_free(trainer->commit.straggler);
     trainer->commit.straggler = NULL;
+    if (!status && trainer->sums && division) {
+        trainer->engine->arrivals.sums = trainer->sums;
+        status = moved_sums_arrive(trainer->sums, trainer->engine->gradients);
+        if (status)
+            error_set(error, status, "receiving sums of the step failed: %s", strerror(-status));
+    }
     if (status || rank != 0 || factor == 0)
         return status;
     if (straggler_new(trainer->plan, factor, trainer->spec.elastic.evict_stragglers.steps,
@@ -98,9 +107,22 @@ static void tell_division(struct trainer *trainer, unsigned rank,
         status_report_event(trainer, text);
 }
 
-/* A generation that begins from memory may begin within a step. */
-static int begin_engine(struct trainer *trainer, unsigned rank, struct error *error)
+/* Sums of this rank may be under way. */
+static void give_up_step(struct trainer *trainer)
 {
+    mesh_abort(trainer->links.mesh, "the step in progress cannot be divided");
+    generation_end_sums(trainer);
+    generation_forget_step(trainer);
+}
+
+/* A generation that begins from memory may begin within a step. */
+static int begin_engine(struct trainer *trainer, unsigned rank, bool again, struct error *error)
+{
+    const struct step_agreement agreement = {.mesh = trainer->links.mesh,
+                                             .plan = trainer->plan,
+                                             .rank = rank,
+                                             .state = trainer->state,
+                                             .begins = !again};
     AUTO_FREE struct step_division *division = NULL;
 
     if (trainer->plan->start.source != PLAN_SOURCE_MEMORY)
@@ -108,10 +130,9 @@ static int begin_engine(struct trainer *trainer, unsigned rank, struct error *er
     division = malloc(sizeof(*division));
     if (!division)
         return error_set(error, -ENOMEM, "no memory to divide a step");
-    int status = step_agreement_run(trainer->links.mesh, &trainer->plan->layout, rank,
-                                    trainer->state, trainer->kept, division, error);
+    int status = step_agreement_run(&agreement, &trainer->kept, &trainer->sums, division, error);
     if (status && status != -ECONNRESET && status != -ETIMEDOUT)
-        generation_forget_step(trainer); /* the same facts would fail again */
+        give_up_step(trainer); /* the same facts would fail again */
     if (status)
         return status;
     if (!division->step)
@@ -184,7 +205,7 @@ static int open_session(struct trainer *trainer, unsigned rank, bool again, stru
         return status;
     checkpoint_calendar_begin(&trainer->checkpoints.calendar, &trainer->spec, trainer->plan,
                               trainer->state->applied_step);
-    status = begin_engine(trainer, rank, error);
+    status = begin_engine(trainer, rank, again, error);
     if (!status)
         status = agree_on_numerics(trainer, rank, error);
     trainer->commit.first = true;

@@ -11,6 +11,7 @@
 #include "worker/session/commands.h"
 #include "worker/session/trainer.h"
 #include "worker/state/handover.h"
+#include "worker/step/moved_sums.h"
 
 #define REASON_SIZE  96
 #define REASON_BEGIN "generation "
@@ -174,7 +175,8 @@ bool step_watch_leaves(struct trainer *trainer, const struct engine_progress *pr
     }
     if (has_just_begun(progress)) /* an evaluation may be over, or input has not come yet */
         watch->began_ns = clock_monotonic_ns();
-    bool arrived = !trainer->handover || handover_has_arrived(trainer->handover);
+    bool arrived = (!trainer->handover || handover_has_arrived(trainer->handover)) &&
+                   (!trainer->sums || moved_sums_have_arrived(trainer->sums));
     if (!generation || !arrived)
         return false;
     const struct place place = place_of(trainer);

@@ -25,6 +25,7 @@
 #include "worker/session/status_report.h"
 #include "worker/state/handover.h"
 #include "worker/step/job_dataset.h"
+#include "worker/step/moved_sums.h"
 #include "worker/trace/recorder.h"
 
 #define SPEC_FILE_MAX ((size_t)1 << 20)
@@ -106,6 +107,7 @@ static enum session_outcome broken(struct trainer *trainer, int status, const st
         return diverged(trainer, error);
     if (trainer->links.mesh)
         mesh_abort(trainer->links.mesh, "this worker cannot go on");
+    generation_end_sums(trainer);
     generation_end_handover(trainer);
     if (status == -EUCLEAN) { /* the state is wrong; STUCK then reports that none is held */
         snapshot_give_up(trainer->checkpoints.snapshot);
@@ -186,13 +188,20 @@ static int join(struct trainer *trainer, unsigned rank, struct error *error)
     return session_open(trainer, rank, error);
 }
 
-/* Hand state over until nobody needs this worker any more, which has no part in the generation. */
+/* Hand sums and state over until no rank needs this worker, which has no part in the generation. */
 static int donate(struct trainer *trainer, unsigned rank)
 {
-    int status = trainer->handover ? handover_finish(trainer->handover) : 0;
+    struct mesh *mesh = trainer->links.mesh;
+    int status = moved_sums_new(trainer->state, trainer->plan, rank, mesh, trainer->kept, true,
+                                &trainer->sums);
 
-    return status ? status
-                  : handover_await_release(&trainer->plan->start, rank, trainer->links.mesh);
+    if (!status)
+        status = moved_sums_settle(trainer->sums, NULL);
+    if (!status && trainer->handover)
+        status = handover_finish(trainer->handover);
+    if (!status)
+        status = moved_sums_await_release(trainer->sums);
+    return status ? status : handover_await_release(&trainer->plan->start, rank, mesh);
 }
 
 static void enter_trace(struct recorder *recorder, const struct plan *plan, unsigned rank)

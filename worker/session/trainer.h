@@ -41,6 +41,7 @@
 #include "worker/step/engine.h"
 
 struct handover;
+struct moved_sums;
 struct recorder;
 
 /* The members of one worker process. */
@@ -59,6 +60,7 @@ struct trainer {
     struct engine *engine;
     struct handover *handover; /* of the current generation; NULL: none */
     struct kept_step *kept;    /* of the step in which the last generation ended; NULL: nothing */
+    struct moved_sums *sums;   /* of the step in which the current one began; NULL: none */
     struct session_links links;
     struct step_watch watch;
     struct reserve reserve;

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "worker/state/handover.h"
+#include "worker/step/moved_sums.h"
 #include "worker/trace/recorder.h"
 
 static int await_unit(struct engine *engine, unsigned unit)
@@ -58,4 +59,16 @@ int arriving_units_finish(struct engine *engine)
     arrivals->handover = NULL;
     stage_set_gate(engine->stage, NULL);
     return 0;
+}
+
+int arriving_units_await_sums(struct engine *engine, unsigned unit)
+{
+    uint64_t began_ns;
+
+    if (!engine->arrivals.sums)
+        return 0;
+    began_ns = clock_monotonic_ns();
+    int status = moved_sums_await_unit(engine->arrivals.sums, unit);
+    engine->arrivals.waited_ns += clock_monotonic_ns() - began_ns;
+    return status;
 }

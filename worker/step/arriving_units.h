@@ -1,7 +1,8 @@
 /*
- * The waits of an engine for units that other workers hand over to this one
- * (worker/state/handover.h) while its first step is computed: before the forward of a unit for its
- * parameters, at the end of the step for everything.
+ * The waits of an engine for units and sums that other workers hand over to this one
+ * (worker/state/handover.h, worker/step/moved_sums.h) while its first step is computed: before the
+ * forward of a unit for its parameters, before anything is added to its gradient for its sums, at
+ * the end of the step for everything.
  */
 #pragma once
 
@@ -18,3 +19,6 @@ int arriving_units_passed(const struct engine *engine) CHECK_RESULT;
 /** arriving_units_finish() - before this rank says that it holds the step: wait for the rest, and
  * until all that it gives is sent. Errors as handover_advance() */
 int arriving_units_finish(struct engine *engine) CHECK_RESULT;
+
+/** arriving_units_await_sums() - wait for the sums of @unit. Errors as moved_sums_new() */
+int arriving_units_await_sums(struct engine *engine, unsigned unit) CHECK_RESULT;

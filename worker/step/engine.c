@@ -147,20 +147,35 @@ static int make_stage(struct engine *engine, struct error *error)
     return stage_new(&options, &engine->stage, error);
 }
 
-static int begin_arena(struct engine *engine, struct error *error)
+/* The buffers of sums that arrive from other ranks. */
+static size_t offered_bytes(const struct state *state, const struct step_sums *offered)
+{
+    size_t sum_bytes = 0;
+
+    for (unsigned i = 0; i < offered->count; i++)
+        if (offered->list[i].offered && offered->list[i].chosen)
+            sum_bytes +=
+                arena_part_bytes(state->units[offered->list[i].unit].layout.count * sizeof(float));
+    return sum_bytes;
+}
+
+static int begin_arena(struct engine *engine, const struct step_sums *offered, struct error *error)
 {
     const struct memory_need need = memory_need(engine->state, &engine->plan->layout,
                                                 engine->part.rank, reduction_on_device(engine));
     size_t size_bytes =
-        memory_arena_bytes_beside(&need, arena_mark(engine->state->arena).used_bytes);
+        kept_step_arena_bytes(engine->share.kept, &engine->plan->layout, engine->part.rank, &need);
 
+    if (size_bytes < SIZE_MAX && offered)
+        size_bytes += offered_bytes(engine->state, offered);
     engine->position.deferred = MIN(engine->position.deferred, need.deferred);
     return size_bytes == SIZE_MAX
                ? error_set(error, -ENOMEM, "no device has what a generation needs")
                : arena_begin(engine->state->arena, size_bytes, error);
 }
 
-static int make_gradients(struct engine *engine, struct error *error)
+static int make_gradients(struct engine *engine, const struct step_sums *offered,
+                          struct error *error)
 {
     const struct gradients_options options = {
         .state = engine->state,
@@ -170,6 +185,7 @@ static int make_gradients(struct engine *engine, struct error *error)
         .division = engine->share.division,
         .skips = engine->position.deferred > 0,
         .kept = engine->share.kept ? kept_step_take_gradients(engine->share.kept) : NULL,
+        .offered = offered,
     };
 
     return gradients_new(&options, &engine->gradients, error);
@@ -181,9 +197,9 @@ static int make_all(struct engine *engine, const struct engine_options *options,
     int status = take_share(engine, options->division);
 
     if (!status)
-        status = begin_arena(engine, error);
+        status = begin_arena(engine, options->offered, error);
     if (!status) /* its buffers are the first parts of the arena: they may outlive the engine */
-        status = make_gradients(engine, error);
+        status = make_gradients(engine, options->offered, error);
     if (!status)
         status = make_stage(engine, error);
     if (!status)

@@ -25,6 +25,7 @@
 struct handover;
 struct kept_step;
 struct loss_ring;
+struct moved_sums;
 struct recorder;
 struct reduction;
 struct shadow;
@@ -104,9 +105,11 @@ struct engine_losses {
     float scale;            /* of the step: turns the sum of its token losses into their mean */
 };
 
-/* Units that arrive while the first step is computed (protocol/unit_arrivals.h). */
+/* Units and sums that arrive while the first step is computed (protocol/unit_arrivals.h,
+ * step_sums.h). */
 struct engine_arrivals {
     struct handover *handover; /* borrowed; NULL: all are here */
+    struct moved_sums *sums;   /* borrowed; NULL: all are here */
     int status;                /* of the waits in the stage's forward */
     uint64_t waited_ns;        /* in the step in progress */
 };
@@ -148,10 +151,12 @@ struct engine_options {
     struct engine_watch watch;
     struct recorder *recorder;            /* borrowed; NULL: none */
     const struct step_division *division; /* copied; NULL: as the plan says */
-    struct kept_step *kept;      /* consumed: what @division counts on here; NULL: nothing */
-    struct frozen_cache *frozen; /* borrowed; NULL: none */
-    struct handover *handover;   /* borrowed; NULL: no unit arrives */
-    struct warm_up *warm;        /* borrowed; NULL: nothing is warmed up (worker/step/warm_up.h) */
+    struct kept_step *kept;          /* consumed: what @division counts on here; NULL: nothing */
+    const struct step_sums *offered; /* borrowed during the call: sums of other ranks, chosen under
+                                        @division (worker/step/moved_sums.h); NULL: none */
+    struct frozen_cache *frozen;     /* borrowed; NULL: none */
+    struct handover *handover;       /* borrowed; NULL: no unit arrives */
+    struct warm_up *warm; /* borrowed; NULL: nothing is warmed up (worker/step/warm_up.h) */
 };
 
 /** engine_new() - create an engine and the memory of a step */

@@ -152,17 +152,63 @@ static bool is_ahead(const struct lane_sum *sums, const struct lane_run *runs, u
     return false;
 }
 
-/* The sums of unit @i at the beginning: kept ones whose lanes are this replica's, in their places.
- */
+/* Return the index in options->kept of unit @i; -1: it has no buffers there. */
+static int index_in_kept(const struct gradients_options *options, unsigned i)
+{
+    const struct gradients *kept = options->kept;
+    unsigned unit = options->first_unit + i;
+
+    if (!kept || unit < kept->first_unit || unit >= kept->first_unit + kept->unit_count)
+        return -1;
+    return (int)(unit - kept->first_unit);
+}
+
+/* The buffers that hold kept sums of unit @i keep their places; offered sums get free ones. */
+static void begin_offered(const struct gradients_options *options, unsigned i,
+                          struct lane_sum *sums)
+{
+    const struct step_sums *offered = options->offered;
+    unsigned place = 0;
+
+    for (unsigned k = 0; offered && k < offered->count; k++) {
+        const struct step_sum *sum = &offered->list[k];
+        if (!sum->chosen || !sum->offered || sum->unit != options->first_unit + i)
+            continue;
+        while (sums[place].span.count)
+            place++;
+        assert(place < GRADIENTS_SUMS_MAX);
+        sums[place] = (struct lane_sum){sum->span, sum->micro_batches};
+    }
+}
+
+/* Return whether the kept sum of @span is chosen; without offers all sums are. */
+static bool is_chosen(const struct gradients_options *options, unsigned i,
+                      struct lane_tree_span span)
+{
+    const struct step_sums *sums = options->offered;
+
+    for (unsigned k = 0; sums && k < sums->count; k++)
+        if (!sums->list[k].offered && sums->list[k].unit == options->first_unit + i &&
+            sums->list[k].span.first == span.first && sums->list[k].span.count == span.count)
+            return sums->list[k].chosen;
+    return !sums;
+}
+
+/* The sums of unit @i at the beginning: those whose lanes are this replica's. */
 static void begin_sums(const struct gradients_options *options, unsigned i,
                        struct lane_sum *ret_sums)
 {
     const struct gradients *kept = options->kept;
+    int index = index_in_kept(options, i);
 
     memset(ret_sums, 0, SUMS_MAX * sizeof(*ret_sums));
-    for (unsigned k = 0; kept && k < kept->depth; k++)
-        if (owns(options->division, kept->sums[i * kept->depth + k].span, options->replica))
-            ret_sums[k] = kept->sums[i * kept->depth + k];
+    for (unsigned k = 0; index >= 0 && k < kept->depth; k++) {
+        const struct lane_sum *sum = &kept->sums[(unsigned)index * kept->depth + k];
+        if (owns(options->division, sum->span, options->replica) &&
+            is_chosen(options, i, sum->span))
+            ret_sums[k] = *sum;
+    }
+    begin_offered(options, i, ret_sums);
 }
 
 struct shape {
@@ -188,7 +234,7 @@ static void measure(const struct gradients *gradients, const struct gradients_op
             shape->unread_bytes = MAX(shape->unread_bytes, unit_bytes(gradients, i));
         shape->depth = MAX(shape->depth, play(sums, gradients->lanes, gradients->micro_batches,
                                               shape->runs, shape->run_count));
-        if (!options->kept)
+        if (!options->kept && !options->offered)
             return; /* all units alike */
     }
 }
@@ -201,13 +247,16 @@ static int take_buffers(struct gradients *gradients, const struct gradients_opti
     unsigned kept_depth = kept ? kept->depth : 0, depth = gradients->depth;
     int status = 0;
 
+    for (unsigned i = 0; i < gradients->unit_count; i++) {
+        int index = index_in_kept(options, i);
+        for (unsigned k = 0; index >= 0 && k < kept_depth; k++)
+            gradients->buffers[i * depth + k] = kept->buffers[(unsigned)index * kept_depth + k];
+    }
     for (unsigned i = 0; i < gradients->unit_count; i++)
-        for (unsigned k = 0; k < kept_depth; k++)
-            gradients->buffers[i * depth + k] = kept->buffers[i * kept_depth + k];
-    for (unsigned i = 0; i < gradients->unit_count; i++)
-        for (unsigned k = kept_depth; k < depth && !status && is_trained(gradients, i); k++)
-            status = arena_take(gradients->state->arena, unit_bytes(gradients, i),
-                                (void **)&gradients->buffers[i * depth + k]);
+        for (unsigned k = 0; k < depth && !status && is_trained(gradients, i); k++)
+            if (!gradients->buffers[i * depth + k])
+                status = arena_take(gradients->state->arena, unit_bytes(gradients, i),
+                                    (void **)&gradients->buffers[i * depth + k]);
     gradients->end = arena_mark(gradients->state->arena);
     return status || !shape->unread_bytes ? status
                                           : arena_take(gradients->state->arena, shape->unread_bytes,
@@ -284,7 +333,7 @@ int gradients_new(const struct gradients_options *options, struct gradients **re
                                         .trained_from = state_frozen_units(options->state),
                                         .lanes = options->division->lanes,
                                         .micro_batches = options->division->micro_batches,
-                                        .adopted = options->kept != NULL};
+                                        .adopted = options->kept || options->offered};
         status = make(gradients, options);
     }
     gradients_free(options->kept);
@@ -312,7 +361,7 @@ void gradients_free(struct gradients *gradients)
 
 static unsigned index_of(const struct gradients *gradients, unsigned unit)
 {
-    assert(unit >= gradients->first_unit && unit < gradients->first_unit + gradients->unit_count);
+    assert(unit - gradients->first_unit < gradients->unit_count);
     return unit - gradients->first_unit;
 }
 
@@ -393,21 +442,58 @@ void gradients_spoil(struct gradients *gradients, unsigned unit)
 bool gradients_same_units(const struct gradients *gradients, unsigned first_unit,
                           unsigned unit_count)
 {
-    return gradients->first_unit == first_unit && gradients->unit_count == unit_count &&
-           gradients->trained_from == state_frozen_units(gradients->state);
+    return gradients->first_unit == first_unit && gradients->unit_count == unit_count;
+}
+
+bool gradients_are_current(const struct gradients *gradients)
+{
+    return gradients->trained_from == state_frozen_units(gradients->state);
+}
+
+static bool covers(const struct gradients *gradients, unsigned unit)
+{
+    return unit >= gradients->first_unit && unit < gradients->first_unit + gradients->unit_count;
 }
 
 unsigned gradients_sums(const struct gradients *gradients, unsigned unit, struct lane_sum *ret_sums)
 {
-    const struct lane_sum *sums = sums_of(gradients, unit);
     unsigned count = 0;
 
-    if (gradients->depth > GRADIENTS_SUMS_MAX)
+    if (gradients->depth > GRADIENTS_SUMS_MAX || !covers(gradients, unit))
         return 0;
+    const struct lane_sum *sums = sums_of(gradients, unit);
     for (unsigned i = 0; i < gradients->depth; i++)
         if (sums[i].span.count)
             ret_sums[count++] = sums[i];
     return count;
+}
+
+/* Return the place of the sum of @span of @unit; depth: none. */
+static unsigned find_sum(const struct gradients *gradients, unsigned unit,
+                         struct lane_tree_span span)
+{
+    const struct lane_sum *sums = sums_of(gradients, unit);
+    unsigned k = 0;
+
+    while (k < gradients->depth &&
+           (sums[k].span.first != span.first || sums[k].span.count != span.count))
+        k++;
+    return k;
+}
+
+float *gradients_sum(const struct gradients *gradients, unsigned unit, struct lane_tree_span span)
+{
+    unsigned k = covers(gradients, unit) ? find_sum(gradients, unit, span) : gradients->depth;
+
+    return k < gradients->depth ? buffers_of(gradients, unit)[k] : NULL;
+}
+
+void gradients_missed(struct gradients *gradients, unsigned unit, struct lane_tree_span span)
+{
+    unsigned k = find_sum(gradients, unit, span);
+
+    if (k < gradients->depth)
+        sums_of(gradients, unit)[k] = (struct lane_sum){0};
 }
 
 void gradients_end_arena(struct gradients *gradients)

@@ -15,10 +15,10 @@
 
 #include "comm/lanes/lane_tree.h"
 #include "kernels/kernel.h"
+#include "protocol/step_sums.h"
 #include "worker/state/state.h"
 
 struct gradients;
-struct step_division;
 
 /* The sum in one buffer: of a whole subtree, or of the first micro-batches of one lane. */
 struct lane_sum {
@@ -26,7 +26,7 @@ struct lane_sum {
     unsigned micro_batches;     /* of each lane of the span */
 };
 
-#define GRADIENTS_SUMS_MAX 64 /* buffers of a unit that can be adopted */
+#define GRADIENTS_SUMS_MAX (2 * STEP_SUMS_UNIT_MAX) /* buffers of a unit that can be adopted */
 
 /** gradients_depth() - return the number of buffers per unit that a range of lanes takes */
 unsigned gradients_depth(unsigned lanes, struct lane_tree_span lane_range);
@@ -37,8 +37,10 @@ struct gradients_options {
     unsigned replica;                     /* of this worker */
     const struct step_division *division; /* borrowed; the lanes of this replica */
     bool skips;             /* gradients_has() is asked first: no micro-batch is added twice */
-    struct gradients *kept; /* consumed: buffers and sums of the step in progress, of the same units
-                               and still in the arena; NULL: none */
+    struct gradients *kept; /* consumed: buffers and sums of the step in progress, still in the
+                               arena; those of other units are left there; NULL: none */
+    const struct step_sums *offered; /* borrowed: the chosen sums of other ranks, which arrive
+                                        during the step; NULL: none */
 };
 
 /** gradients_new() - take the buffers of a stage. -ENOMEM */
@@ -69,13 +71,20 @@ float *const *gradients_reduced(struct gradients *gradients);
 
 /** gradients_spoil() - note that the sums of @unit have been overwritten */
 void gradients_spoil(struct gradients *gradients, unsigned unit);
-/** gradients_same_units() - true if the buffers are of these units, all of them trained as now */
+/** gradients_same_units() - true if the buffers are of these units */
 bool gradients_same_units(const struct gradients *gradients, unsigned first_unit,
                           unsigned unit_count);
-/** gradients_sums() - list what the buffers of @unit hold: @ret_sums has GRADIENTS_SUMS_MAX
- * entries. Return: how many; 0 also where there are more */
+/** gradients_are_current() - true if the same units are trained now */
+bool gradients_are_current(const struct gradients *gradients);
+/** gradients_sums() - list what the buffers of @unit hold, any unit of the model: @ret_sums has
+ * GRADIENTS_SUMS_MAX entries. Return: how many; 0 also where there are more */
 unsigned gradients_sums(const struct gradients *gradients, unsigned unit,
                         struct lane_sum *ret_sums);
+/** gradients_sum() - return the buffer that holds the sum of @span of @unit, or is to hold it when
+ * it has arrived; NULL: none */
+float *gradients_sum(const struct gradients *gradients, unsigned unit, struct lane_tree_span span);
+/** gradients_missed() - note that the sum of @span of @unit, which was offered, has not arrived */
+void gradients_missed(struct gradients *gradients, unsigned unit, struct lane_tree_span span);
 /** gradients_end_arena() - take back all parts of the arena but these buffers, so that
  * gradients_new() can adopt them */
 void gradients_end_arena(struct gradients *gradients);

@@ -6,19 +6,12 @@
 
 #include "worker/step/reduction.h"
 
-/* The losses of one lane, on the last stage. */
-struct kept_losses {
-    unsigned count; /* micro-batches in `training` */
-    double training, validation;
-};
-
 struct kept_step {
     struct state *state; /* borrowed */
     uint64_t step;
     unsigned lanes, micro_batches;
-    bool has_similarities;       /* they are not kept: lane 0 is validated again */
-    struct gradients *gradients; /* NULL: handed over */
-    struct kept_losses *losses;  /* per lane */
+    struct gradients *gradients; /* NULL: handed over, or none */
+    struct step_losses *losses;  /* per lane */
 };
 
 /* A device that is behind a pipeline's link may have computed with what never arrived, or, before
@@ -53,7 +46,7 @@ struct kept_step *kept_step_new(struct engine *engine)
     const struct step_record *hold = &engine->state->hold;
     unsigned lanes = engine->share.division->lanes;
     struct kept_step *kept = malloc(sizeof(*kept));
-    struct kept_losses *losses = calloc(lanes, sizeof(*losses));
+    struct step_losses *losses = calloc(lanes, sizeof(*losses));
 
     if (!kept || !losses) {
         free(kept);
@@ -61,14 +54,15 @@ struct kept_step *kept_step_new(struct engine *engine)
         return NULL;
     }
     for (unsigned lane = 0; lane < lanes; lane++)
-        losses[lane] = (struct kept_losses){.count = engine->share.loss_counts[lane],
+        losses[lane] = (struct step_losses){.count = engine->share.loss_counts[lane],
                                             .training = hold->lane_losses[lane],
                                             .validation = hold->lane_validation_losses[lane]};
+    if (hold->has_similarities) /* they are not kept: lane 0 is validated again */
+        losses[0].validation = step_record_unknown();
     *kept = (struct kept_step){.state = engine->state,
                                .step = hold->step,
                                .lanes = lanes,
                                .micro_batches = engine->share.division->micro_batches,
-                               .has_similarities = hold->has_similarities,
                                .gradients = engine->gradients,
                                .losses = losses};
     engine->gradients = NULL;
@@ -87,62 +81,97 @@ void kept_step_free(struct kept_step *kept)
     free(kept);
 }
 
-bool kept_step_fits(const struct kept_step *kept, const struct state *state,
-                    const struct plan_layout *layout, unsigned rank, size_t arena_bytes)
+bool kept_step_is_current(const struct kept_step *kept, const struct state *state)
 {
-    if (rank >= layout->worker_count || kept->step != state->applied_step + 1)
-        return false;
+    return kept->step == state->applied_step + 1 && gradients_are_current(kept->gradients);
+}
+
+size_t kept_step_arena_bytes(const struct kept_step *kept, const struct plan_layout *layout,
+                             unsigned rank, const struct memory_need *need)
+{
     unsigned stage = rank % layout->stage_count, first = layout->stage_first_unit[stage];
-    unsigned end = layout->stage_first_unit[stage + 1], unit = first;
+    unsigned end = layout->stage_first_unit[stage + 1];
+    size_t size_bytes = memory_arena_bytes(need), kept_bytes;
 
-    while (unit < end && state->units[unit].held)
-        unit++;
-    return unit == end && arena_fits(state->arena, arena_bytes) &&
-           gradients_same_units(kept->gradients, first, end - first);
+    if (!kept || !kept->gradients)
+        return size_bytes;
+    kept_bytes = arena_mark(kept->state->arena).used_bytes;
+    if (gradients_same_units(kept->gradients, first, end - first))
+        return memory_arena_bytes_beside(need, kept_bytes);
+    return size_bytes > SIZE_MAX - kept_bytes ? SIZE_MAX : size_bytes + kept_bytes;
 }
 
-static const struct lane_sum *find_sum(const struct lane_sum *sums, unsigned count, unsigned lane)
+bool kept_step_fits(const struct kept_step *kept, const struct state *state,
+                    const struct plan_layout *layout, unsigned rank, const struct memory_need *need)
 {
-    for (unsigned i = 0; i < count; i++)
-        if (lane >= sums[i].span.first && lane < sums[i].span.first + sums[i].span.count)
-            return &sums[i];
-    return NULL;
+    return kept_step_is_current(kept, state) &&
+           arena_fits(state->arena, kept_step_arena_bytes(kept, layout, rank, need));
 }
 
-/* Reduce each lane's fact to what @unit has, too. */
-static void count_unit(const struct kept_step *kept, unsigned unit, struct lane_fact *facts)
-{
-    struct lane_sum sums[GRADIENTS_SUMS_MAX];
-    unsigned count = gradients_sums(kept->gradients, unit, sums);
+/* ---- what is offered and gone on with ---- */
 
-    for (unsigned lane = 0; lane < kept->lanes; lane++) {
-        const struct lane_sum *sum = find_sum(sums, count, lane);
-        facts[lane].micro_batches = MIN(facts[lane].micro_batches, sum ? sum->micro_batches : 0);
-        if (sum && sum->span.count > facts[lane].span.count)
-            facts[lane].span = sum->span;
+int kept_step_list(const struct kept_step *kept, const struct step_sums_range *range,
+                   unsigned source, struct step_sums *sums)
+{
+    struct lane_sum found[GRADIENTS_SUMS_MAX];
+    int status = 0;
+
+    for (unsigned unit = MAX(range->first_unit, state_frozen_units(kept->state));
+         unit < range->end_unit; unit++) {
+        unsigned count = gradients_sums(kept->gradients, unit, found);
+        for (unsigned i = 0; !status && i < count; i++)
+            status =
+                step_sums_add(sums, &(struct step_sum){.unit = unit,
+                                                       .source = source,
+                                                       .span = found[i].span,
+                                                       .micro_batches = found[i].micro_batches});
     }
+    return status;
 }
 
-int kept_step_facts(const struct kept_step *kept, const struct plan_layout *layout, unsigned rank,
-                    struct step_facts *ret_facts)
+int kept_step_list_losses(const struct kept_step *kept, struct step_sums *sums)
 {
-    *ret_facts = (struct step_facts){0};
-    if (!kept)
-        return 0;
-    unsigned stage = rank % layout->stage_count;
-    bool last = stage == layout->stage_count - 1;
-    struct lane_fact *facts = calloc(kept->lanes, sizeof(*facts));
-    if (!facts)
-        return -ENOMEM;
-    for (unsigned lane = 0; lane < kept->lanes; lane++) {
-        facts[lane].micro_batches = last ? kept->losses[lane].count : kept->micro_batches;
-        facts[lane].validated = last && !(lane == 0 && kept->has_similarities) &&
-                                step_record_is_known(kept->losses[lane].validation);
+    int status = step_sums_make_losses(sums, kept->lanes);
+
+    if (!status)
+        memcpy(sums->losses, kept->losses, kept->lanes * sizeof(*kept->losses));
+    return status;
+}
+
+const float *kept_step_sum(const struct kept_step *kept, const struct step_sum *sum)
+{
+    return gradients_sum(kept->gradients, sum->unit, sum->span);
+}
+
+/* A step of which this worker has nothing of its own. */
+static struct kept_step *make_empty(struct state *state)
+{
+    const struct job_training *training = &state->spec->train;
+    struct kept_step *kept = calloc(1, sizeof(*kept));
+    struct step_losses *losses = calloc(training->lanes, sizeof(*losses));
+
+    if (!kept || !losses) {
+        free(kept);
+        free(losses);
+        return NULL;
     }
-    for (unsigned unit = MAX(layout->stage_first_unit[stage], state_frozen_units(kept->state));
-         unit < layout->stage_first_unit[stage + 1]; unit++)
-        count_unit(kept, unit, facts);
-    ret_facts->lanes = facts;
+    *kept = (struct kept_step){.state = state,
+                               .step = state->applied_step + 1,
+                               .lanes = training->lanes,
+                               .micro_batches = training->micro_batches_per_lane,
+                               .losses = losses};
+    return kept;
+}
+
+int kept_step_adopt_losses(struct kept_step **kept, struct state *state,
+                           const struct step_sums *sums)
+{
+    if (!*kept && sums->count > 0)
+        *kept = make_empty(state);
+    if (!*kept)
+        return sums->count > 0 ? -ENOMEM : 0;
+    if (sums->losses)
+        memcpy((*kept)->losses, sums->losses, (*kept)->lanes * sizeof(*sums->losses));
     return 0;
 }
 

@@ -2,14 +2,16 @@
  * What a worker keeps of a step in progress when its generation ends within the step: the sums of
  * gradients and the losses that it has computed (protocol/step_division.h).
  *
- * It is good for the next generations as long as the worker keeps its stage and its state at the
- * boundary before that step. Sums whose reduction has begun to overwrite them are lost, and so are
- * those of pipelines on GPUs: when a link breaks, the device may have computed with memory that
- * never arrived.
+ * It is good for the next generations as long as the worker's state is of the boundary before that
+ * step. Sums of units outside the worker's next stage go to the ranks that want them
+ * (worker/step/moved_sums.h), and are lost with the engine after that. Sums whose reduction has
+ * begun to overwrite them are lost, and so are those of pipelines on GPUs: when a link breaks, the
+ * device may have computed with memory that never arrived.
  */
 #pragma once
 
 #include "worker/step/engine.h"
+#include "worker/step/memory.h"
 
 struct kept_step;
 
@@ -21,13 +23,34 @@ struct kept_step *kept_step_new(struct engine *engine);
 /** kept_step_free() - NULL allowed. The buffers go back to the arena */
 void kept_step_free(struct kept_step *kept);
 
-/** kept_step_fits() - true if an engine of @rank in @layout can go on with it: the same stage,
- * whose state is still here, and room in the arena */
+/** kept_step_is_current() - true if it is of the step after the worker's boundary */
+bool kept_step_is_current(const struct kept_step *kept, const struct state *state);
+/** kept_step_arena_bytes() - return the arena bytes of an engine of @rank in @layout beside the
+ * kept sums; NULL: none */
+size_t kept_step_arena_bytes(const struct kept_step *kept, const struct plan_layout *layout,
+                             unsigned rank, const struct memory_need *need);
+/** kept_step_fits() - true if it is current, and an engine of @rank in @layout has room beside it
+ * in the arena */
 bool kept_step_fits(const struct kept_step *kept, const struct state *state,
-                    const struct plan_layout *layout, unsigned rank, size_t arena_bytes);
-/** kept_step_facts() - describe it to the other ranks; nothing for NULL. -ENOMEM */
-int kept_step_facts(const struct kept_step *kept, const struct plan_layout *layout, unsigned rank,
-                    struct step_facts *ret_facts) CHECK_RESULT;
+                    const struct plan_layout *layout, unsigned rank,
+                    const struct memory_need *need);
+
+struct step_sums_range {
+    unsigned first_unit, end_unit;
+};
+
+/** kept_step_list() - add the sums of the trained units of @range to @sums, as those of rank
+ * @source. -ENOMEM */
+int kept_step_list(const struct kept_step *kept, const struct step_sums_range *range,
+                   unsigned source, struct step_sums *sums) CHECK_RESULT;
+/** kept_step_list_losses() - put the losses into @sums. -ENOMEM */
+int kept_step_list_losses(const struct kept_step *kept, struct step_sums *sums) CHECK_RESULT;
+/** kept_step_sum() - return the buffer of a listed sum, in the arena; NULL: there is none */
+const float *kept_step_sum(const struct kept_step *kept, const struct step_sum *sum);
+/** kept_step_adopt_losses() - keep the losses of @sums, own and offered ones; *@kept is made where
+ * this worker has nothing of its own. -ENOMEM */
+int kept_step_adopt_losses(struct kept_step **kept, struct state *state,
+                           const struct step_sums *sums) CHECK_RESULT;
 
 /** kept_step_take_gradients() - hand the gradients over to an engine's own; the caller owns them */
 struct gradients *kept_step_take_gradients(struct kept_step *kept);

@@ -370,7 +370,10 @@ static int train_forward(struct engine *engine, const struct schedule_operation 
 /* All lanes of this replica have passed @unit. */
 static int unit_passed(struct engine *engine, unsigned unit)
 {
-    int status = reduction_begin(engine->reduction, unit);
+    int status = arriving_units_await_sums(engine, unit);
+
+    if (!status)
+        status = reduction_begin(engine->reduction, unit);
     return status ? status : shadow_unit_passed(engine->shadow, unit);
 }
 
@@ -380,6 +383,9 @@ static int add_gradient(struct engine *engine, const struct schedule_operation *
                         struct micro_batch batch, unsigned unit)
 {
     unsigned lane = batch.lane, index = batch.index_in_lane;
+    int status = arriving_units_await_sums(engine, unit);
+    if (status)
+        return status;
     bool skipped =
         engine->position.deferred > 0 && gradients_has(engine->gradients, unit, lane, index);
     float *gradient = skipped ? NULL : gradients_buffer(engine->gradients, unit, lane, index);

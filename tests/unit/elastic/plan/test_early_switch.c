@@ -137,28 +137,28 @@ static void test_sums_stay_with_replicas_whose_workers_stay_together(void **stat
     plan.first_lane[1] = 1;
     plan.first_lane[2] = 4;
     sample_init(&next, 2, 1, 0); /* the second replica leaves, with 3 of 4 lanes */
-    assert_true(early_switch_kept(&plan.plan.layout, &next.plan.layout) == 0.25);
+    assert_true(early_switch_kept(&plan.plan.layout, &next.plan) == 0.25);
     sample_init(&next, 2, 3, 0); /* slot 0 is not in it */
     for (unsigned rank = 0; rank < 6; rank++)
         next.workers[rank].slot++;
-    assert_true(early_switch_kept(&plan.plan.layout, &next.plan.layout) == 0);
+    assert_true(early_switch_kept(&plan.plan.layout, &next.plan) == 0);
     sample_init(&next, 2, 3, 0); /* two workers of the first replica exchange their stages */
     next.workers[0].slot = 1;
     next.workers[1].slot = 0;
-    assert_true(early_switch_kept(&plan.plan.layout, &next.plan.layout) == 0.75);
+    assert_true(early_switch_kept(&plan.plan.layout, &next.plan) == 0.75);
     sample_init(&next, 2, 3, 0); /* the two replicas exchange a worker of the second stage */
     next.workers[1].slot = 3;
     next.workers[3].slot = 1;
-    assert_true(early_switch_kept(&plan.plan.layout, &next.plan.layout) == 0);
+    assert_true(early_switch_kept(&plan.plan.layout, &next.plan) == 0);
     sample_init(&next, 2, 3, 0); /* another unit on the first stage */
     next.first_unit[1] = 4;
-    assert_true(early_switch_kept(&plan.plan.layout, &next.plan.layout) == 0);
+    assert_true(early_switch_kept(&plan.plan.layout, &next.plan) == 0);
     sample_init(&next, 1, 6, 0);
-    assert_true(early_switch_kept(&plan.plan.layout, &next.plan.layout) == 0);
+    assert_true(early_switch_kept(&plan.plan.layout, &next.plan) == 0);
     sample_init(&next, 2, 3, 0); /* replicas may change their places */
     for (unsigned rank = 0; rank < 6; rank++)
         next.workers[rank].slot = (rank + 2) % 6;
-    assert_true(early_switch_kept(&plan.plan.layout, &next.plan.layout) == 1);
+    assert_true(early_switch_kept(&plan.plan.layout, &next.plan) == 1);
 }
 
 static void test_other_plans_never_begin_within_a_step(void **state)
