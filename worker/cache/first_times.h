@@ -1,4 +1,4 @@
-/* The first times of something that is done again and again, by whose median it is judged. */
+/* The first durations of a repeated operation, whose median judges it. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,5 +22,6 @@ static inline void first_times_note(struct first_times *times, uint64_t took_ns)
         times->ns[times->count++] = took_ns;
 }
 
-/** first_times_median_ms() - return the median, in milliseconds, of times that are known */
+/** first_times_median_ms() - return the median in milliseconds; first_times_are_known() must
+ * hold */
 double first_times_median_ms(const struct first_times *times);

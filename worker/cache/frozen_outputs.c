@@ -24,14 +24,14 @@
 #define WRITE_PART   2   /* writing may take this part of the time of computing */
 #define BUDGET_FILES 2   /* the file in use and the one before */
 #define MET_STAYS    0.8 /* weight of a step beside the one after it */
-#define ENDED_MAX    8   /* fetches of generations that are over, and may wait for a node */
+#define ENDED_MAX    8   /* fetches of ended generations, which may still wait for a node */
 
 struct stored {
     struct output_file *file; /* NULL: none */
     char name[sizeof(NAME_PREFIX) + HASH128_TEXT_SIZE];
     unsigned unit_count;
     struct output_file_shape shape;
-    uint64_t room; /* samples that have a place */
+    uint64_t room; /* samples that fit */
 };
 
 /* Whether loading is faster than computing, and writing fast enough. */
@@ -43,8 +43,8 @@ struct speed {
     bool judged;
 };
 
-/* How the last samples were met, in samples; older ones weigh less. Those that are computed in any
- * case have not looked. */
+/* How the recent samples were obtained, in samples; older ones weigh less. Samples that are
+ * computed in any case were not looked up. */
 struct met {
     double loaded, continued, computed;
     unsigned unasked; /* since the counts were taken last */
@@ -58,8 +58,8 @@ struct frozen_outputs {
     struct stored now, before;
     struct speed speed;
     bool loads, writes_on;
-    struct outputs_fetch *fetch;            /* of `now`; NULL: nothing is fetched */
-    bool fetch_pays;                        /* it was found to be faster than computing */
+    struct outputs_fetch *fetch;            /* into `now`; NULL: nothing is fetched */
+    bool fetch_pays;                        /* fetching has proved faster than computing */
     struct outputs_fetch *ended[ENDED_MAX]; /* stopped, the oldest first */
     unsigned ended_count;
     struct frozen_outputs_counts counts;
@@ -87,7 +87,7 @@ static void close_stored(struct stored *stored)
     *stored = (struct stored){0};
 }
 
-/* Free the stopped fetches that are over, and @most of the others stay. */
+/* Free the stopped fetches that have ended, and the oldest of the others beyond @most. */
 static void free_ended(struct frozen_outputs *outputs, unsigned most)
 {
     unsigned stay = 0;
@@ -202,7 +202,7 @@ static int open_stored(const struct frozen_outputs *outputs, const struct frozen
     return status;
 }
 
-/* What has fewer layers than @part is worth to go on from. */
+/* Keep a file with fewer layers than @part open: computing continues from its outputs. */
 static void turn(struct frozen_outputs *outputs, const struct frozen_outputs_part *part)
 {
     if (outputs->now.file && outputs->now.unit_count < part->unit_count &&
@@ -235,7 +235,7 @@ bool frozen_outputs_begin(struct frozen_outputs *outputs, const struct frozen_ou
         return false;
     }
     outputs->speed = (struct speed){.to_compute = FIRST_TIMES};
-    /* Until samples are looked for again: those that were found are continued now. */
+    /* An estimate until samples are looked up again: samples found before are continued now. */
     outputs->met = outputs->before.file
                        ? (struct met){.continued = outputs->met.loaded,
                                       .computed = outputs->met.continued + outputs->met.computed}
@@ -344,7 +344,7 @@ static int write_output(struct frozen_outputs *outputs, uint64_t index, const vo
     return status;
 }
 
-/* The kernel lets a process that writes faster than the disk wait. */
+/* The kernel blocks a process that writes faster than the disk. */
 static bool keeps_up(const struct frozen_outputs *outputs)
 {
     const struct speed *speed = &outputs->speed;
@@ -418,7 +418,7 @@ void frozen_outputs_reach(struct frozen_outputs *outputs,
     }
 }
 
-/* A generation does not end later because a node that was asked is away. */
+/* The end of a generation must not wait for a node that does not answer. */
 void frozen_outputs_part_company(struct frozen_outputs *outputs)
 {
     uint64_t count = outputs && outputs->fetch ? outputs_fetch_count(outputs->fetch) : 0;

@@ -26,7 +26,7 @@ void frozen_weights_forget(struct frozen_weights *weights)
         *weights = (struct frozen_weights){0};
 }
 
-/* Of the tensors alone: what lies between them is nobody's. */
+/* Read the tensors alone: the padding between them has no defined content. */
 static struct hash128 read_unit(const struct state *state, const struct state_unit *unit)
 {
     struct kernel_flat_tensor tensors[UNIT_TENSORS_MAX];

@@ -8,10 +8,11 @@ struct frozen_weights;
 
 struct frozen_weights *frozen_weights_new(void); /* NULL: no memory */
 void frozen_weights_free(struct frozen_weights *weights);
-/** frozen_weights_forget() - call when the state goes back to another step; NULL allowed */
+/** frozen_weights_forget() - forget the digests: the state goes back to another step; NULL
+ * allowed */
 void frozen_weights_forget(struct frozen_weights *weights);
 
 /** frozen_weights_digest() - return the digest of the parameters of units [0, @unit_count), which
- * are held. Waits for the compute queue; anything after a failure of the device */
+ * are held. Waits for the compute queue; undefined after a device failure */
 struct hash128 frozen_weights_digest(struct frozen_weights *weights, const struct state *state,
                                      unsigned unit_count);

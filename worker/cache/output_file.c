@@ -17,9 +17,9 @@
 #define VERSION      2
 #define HEADER_BYTES 4096
 #define BLOCK        ((uint64_t)4096)
-#define FREE_PART    10 /* one part in so many of the file system stays free */
+#define FREE_PART    10 /* 1/FREE_PART of the file system stays free */
 
-/* Little-endian, at the file's begin; the rest of HEADER_BYTES is zero. */
+/* Little-endian, at the start of the file; the rest of HEADER_BYTES is zero. */
 struct file_head {
     char magic[8];
     uint64_t version, count, size_bytes, key_high, key_low;
@@ -85,7 +85,7 @@ static struct file_head head_of(const struct output_file_shape *shape)
     return head;
 }
 
-/* Whether the file is one of @shape. */
+/* Return whether the file has @shape. */
 static bool is_of(int descriptor, const struct output_file_shape *shape)
 {
     const struct file_head want = head_of(shape);
@@ -97,7 +97,7 @@ static bool is_of(int descriptor, const struct output_file_shape *shape)
            (uint64_t)status.st_size == file_bytes(shape);
 }
 
-/* The head is written last: a file that is not whole has none. */
+/* The head is written last: an incomplete file has none. */
 static int begin(int descriptor, const struct output_file_shape *shape)
 {
     const struct file_head head = head_of(shape);
@@ -110,7 +110,7 @@ static int begin(int descriptor, const struct output_file_shape *shape)
     return written == (ssize_t)sizeof(head) ? 0 : -ENOSPC;
 }
 
-/* Workers that start together make the file once. */
+/* Workers that start together create the file once. */
 static int prepare(int descriptor, const struct output_file_shape *shape)
 {
     int status = 0;
@@ -181,7 +181,7 @@ static int transfer(const struct output_file *file, uint64_t index, struct recor
             continue;
         if (moved < 0)
             return -errno;
-        if (moved == 0) /* somebody has cut the file */
+        if (moved == 0) /* another process has truncated the file */
             return -EIO;
         done += (size_t)moved;
     }
@@ -207,7 +207,7 @@ static off_t mark_of(const struct output_file *file, uint64_t index)
     return (off_t)(output_file_marks(&file->shape).offset + index);
 }
 
-/* Nothing is written to a file that was condemned, or cut. */
+/* A condemned or truncated file is not written to. */
 static bool is_whole(const struct output_file *file)
 {
     struct stat status;

@@ -12,17 +12,17 @@
 #include "base/log.h"
 #include "worker/cache/first_times.h"
 
-#define WANTED_MAX   4096            /* records that wait to be fetched */
+#define WANTED_MAX   4096            /* records waiting to be fetched */
 #define SPACE_EVERY  64              /* records between two looks at the free space */
 #define PACE_NS      (4 * NS_PER_MS) /* between two records: a firnd serves all workers of all nodes */
 #define LOOK_NS      (NS_PER_SECOND / 2)
 #define LOOK_BYTE_NS (NS_PER_SECOND >> 20) /* of marks: a megabyte a second */
 #define MARKS_MEMORY ((size_t)32 << 20)    /* of all nodes */
 
-/* What another node has. */
+/* The records of another node. */
 struct other {
-    uint8_t *marks;   /* zero: it does not have the record, or has not had it when it was asked */
-    uint64_t look_ns; /* when it is asked again */
+    uint8_t *marks;   /* zero: the node did not have the record when it was last asked */
+    uint64_t look_ns; /* time of the next request for its marks */
 };
 
 struct outputs_fetch {
@@ -49,7 +49,7 @@ struct outputs_fetch {
 
 /* ---- the thread ---- */
 
-/* Return false at the end. */
+/* Wait for a wanted record; false: the thread is to stop. */
 static bool next_wanted(struct outputs_fetch *fetch, uint64_t *ret_index)
 {
     pthread_mutex_lock(&fetch->lock);
@@ -66,7 +66,7 @@ static bool next_wanted(struct outputs_fetch *fetch, uint64_t *ret_index)
     return goes_on;
 }
 
-/* Read a part of another node's file. Return whether all of it came. */
+/* Read a part of another node's file. Return whether all of it arrived. */
 static bool read_part(struct outputs_fetch *fetch, unsigned other, struct output_file_part part,
                       void *ret_data)
 {
@@ -79,7 +79,8 @@ static bool read_part(struct outputs_fetch *fetch, unsigned other, struct output
     return !status && size == part.size_bytes;
 }
 
-/* Ask a node again for its marks. One that does not answer, or has no such file yet, has none. */
+/* Ask a node again for its marks. A node that does not answer, or has no such file yet, has
+ * none. */
 static void look(struct outputs_fetch *fetch, unsigned index)
 {
     const struct output_file_part part = output_file_marks(&fetch->shape);
@@ -90,7 +91,7 @@ static void look(struct outputs_fetch *fetch, unsigned index)
     other->look_ns = clock_monotonic_ns() + LOOK_NS + part.size_bytes * LOOK_BYTE_NS;
 }
 
-/* One of them: a record is not kept waiting by many nodes that do not answer. */
+/* Ask only one node: a record must not wait for many nodes that do not answer. */
 static void look_at_the_longest_unseen(struct outputs_fetch *fetch)
 {
     unsigned oldest = 0;
@@ -117,7 +118,7 @@ static void give_up(struct outputs_fetch *fetch, const char *why)
     fetch->gave_up = true;
 }
 
-/* Return whether the record is here. */
+/* Fetch the record from one node. Return whether it is stored now. */
 static bool fetch_from(struct outputs_fetch *fetch, unsigned other, uint64_t index)
 {
     uint64_t began_ns = clock_monotonic_ns();
@@ -156,7 +157,7 @@ static void serve(struct outputs_fetch *fetch, uint64_t index)
     }
     keep_pace(fetch);
     for (unsigned i = 0; i < fetch->other_count; i++) {
-        unsigned other = (unsigned)((index + i) % fetch->other_count); /* each is asked as often */
+        unsigned other = (unsigned)((index + i) % fetch->other_count); /* spread the requests */
         if (!fetch->others[other].marks[index])
             continue;
         if (fetch_from(fetch, other, index))
@@ -244,7 +245,7 @@ static int reach(struct outputs_fetch *fetch, const struct checkpoint_remote_opt
     return status;
 }
 
-/* Signals are for the main thread. */
+/* Signals are blocked: the main thread handles them. */
 static int start(struct outputs_fetch *fetch, struct error *error)
 {
     pthread_condattr_t monotonic;

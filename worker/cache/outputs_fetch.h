@@ -1,22 +1,22 @@
 /*
  * Outputs of frozen layers that other nodes have kept.
  *
- * Problem: an epoch is shuffled, so with N nodes a node has seen only an N-th of the samples of the
- * next step, and computes the others again, though their outputs are on the other nodes' disks.
+ * Problem: an epoch is shuffled, so with N nodes a node has seen only 1/N of the samples of the
+ * next step. It computes the others again, though their outputs are on other nodes' disks.
  *
- * Design: a thread copies the records of samples that are wanted from other nodes' files into this
- * node's (worker/cache/output_file.h), through the firnd there (checkpoint/remote/remote.h). The
- * files' marks tell which node has which; they are read again every half second. The worker's own
- * thread never waits: a record that is not here in time is computed. The bits are the same:
- * a record counts only if its hash fits this file's key and the sample.
+ * Design: a thread copies the records of wanted samples from other nodes' files into this node's
+ * (worker/cache/output_file.h), through their firnd (checkpoint/remote/remote.h). The marks of a
+ * file tell which records the node has; they are read again every half second. The worker's own
+ * thread never waits: a record that arrives too late is computed. The bits are the same: a record
+ * counts only if its hash fits this file's key and the sample.
  *
  * A worker asks for at most 250 records a second, so that the firnd of a node with many readers has
  * time for its lease.
  *
- * What grows: an epoch moves at most the outputs of a node's share of the samples once, over the
- * network and onto the disk. At most OUTPUTS_FETCH_NODES nodes are asked, and a byte is kept for
- * each sample of each of them; their marks are read at a megabyte a second. With more nodes a
- * smaller share is found, as long as the run is young.
+ * Growth: an epoch moves the outputs of a node's samples at most once, over the network and onto
+ * the disk. At most OUTPUTS_FETCH_NODES nodes are asked. One byte is kept for each sample of each
+ * of them, and their marks are read at a megabyte a second. With more nodes, a smaller fraction is
+ * found early in the run.
  */
 #pragma once
 
@@ -44,22 +44,23 @@ int outputs_fetch_new(const struct outputs_fetch_file *file,
 /** outputs_fetch_stop() - fetch nothing more; does not wait for the thread, which may have asked a
  * node that does not answer */
 void outputs_fetch_stop(struct outputs_fetch *fetch);
-/** outputs_fetch_is_over() - return whether the thread is through after outputs_fetch_stop() */
+/** outputs_fetch_is_over() - return whether the thread has ended after outputs_fetch_stop() */
 bool outputs_fetch_is_over(struct outputs_fetch *fetch);
-/** outputs_fetch_free() - stop, wait for the thread (a second, where a node does not answer), and
- * free everything; NULL allowed */
+/** outputs_fetch_free() - stop, wait for the thread (a second if a node does not answer), and free
+ * everything; NULL allowed */
 void outputs_fetch_free(struct outputs_fetch *fetch);
 
-/** outputs_fetch_begin_step() - forget records that were wanted before the last call: too late */
+/** outputs_fetch_begin_step() - forget the records wanted before the last call: it is too late for
+ * them */
 void outputs_fetch_begin_step(struct outputs_fetch *fetch);
 
-/** outputs_fetch_want() - record @index is needed soon; never blocks: where too many are wanted
- * already, it is not fetched */
+/** outputs_fetch_want() - ask for record @index, which is needed soon; never blocks: it is not
+ * fetched if too many are wanted already */
 void outputs_fetch_want(struct outputs_fetch *fetch, uint64_t index);
 
-/** outputs_fetch_typical_ms() - return the median time of the first fetches (first_times.h); 0:
- * there were not as many */
+/** outputs_fetch_typical_ms() - return the median time of the first fetches (first_times.h); 0: too
+ * few so far */
 double outputs_fetch_typical_ms(struct outputs_fetch *fetch);
 
-/** outputs_fetch_count() - return the number of records that were fetched */
+/** outputs_fetch_count() - return the number of fetched records */
 uint64_t outputs_fetch_count(struct outputs_fetch *fetch);

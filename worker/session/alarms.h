@@ -1,6 +1,6 @@
 /*
  * Alarms of this worker for an operator: one per kind of fault, sent once when it begins, again
- * when its cause changes, and once when it is over. So the text of an alarm names no step: a disk
+ * when its cause changes, and once when it is over. The text of an alarm names no step, so a disk
  * that stays full is the same alarm at every checkpoint.
  */
 #pragma once

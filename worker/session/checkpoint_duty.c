@@ -76,7 +76,7 @@ int checkpoint_duty_begin(struct trainer *trainer, struct error *error)
     return status;
 }
 
-/* The share is on its way while steps go on: its span ends where this thread learns of it. */
+/* The share is written while steps continue: its span ends when this thread learns of the end. */
 static void record_writing(struct session_checkpoints *checkpoints, struct recorder *recorder)
 {
     uint64_t step = checkpoints->writing_step;
@@ -105,8 +105,8 @@ void checkpoint_duty_begin_vote(struct trainer *trainer)
 }
 
 /* Compute the digests for the vote. After the step that follows the checkpoint, a commit has
- * compared the state. A device that has failed may have given the share other bytes: then nothing
- * is cast, and the step sees the failure. */
+ * compared the state. A failed device may have given the share other bytes: then no vote is cast,
+ * and the step sees the failure. */
 static int find_digests(struct trainer *trainer, const struct unit_digests **ret_digests)
 {
     const struct engine *engine = trainer->engine;

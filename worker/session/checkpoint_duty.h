@@ -23,13 +23,13 @@ void checkpoint_duty_report_share(const struct session_checkpoints *checkpoints,
 void checkpoint_duty_take_reports(struct session_checkpoints *checkpoints,
                                   const struct step_commit_down *down);
 /**
- * checkpoint_duty_is_busy() - true if no checkpoint can begin yet: snapshot_busy(), or more than
- * the job keeps are on disk without a record, because firnd or etcd is away: others would only fill
- * the disk
+ * checkpoint_duty_is_busy() - true if no checkpoint can begin yet: snapshot_busy(), or more
+ * checkpoints than the job keeps are on disk without a record because firnd or etcd is away. More
+ * would only fill the disk
  */
 bool checkpoint_duty_is_busy(const struct trainer *trainer);
-/** checkpoint_duty_tell_busy() - log why the checkpoint that is due is left out; rank 0 knows it
- * all
+/** checkpoint_duty_tell_busy() - log why the checkpoint that is due is skipped; only rank 0 knows
+ * all reasons
  */
 void checkpoint_duty_tell_busy(const struct trainer *trainer);
 /** checkpoint_duty_begin() - call snapshot_begin() with the writers chosen last; its errors */
@@ -43,7 +43,7 @@ int checkpoint_duty_poll(struct trainer *trainer, uint64_t deadline_ns,
 void checkpoint_duty_give_up(struct trainer *trainer, uint64_t failed_step);
 /** checkpoint_duty_begin_vote() - open the vote on the checkpoint that all ranks have just begun */
 void checkpoint_duty_begin_vote(struct trainer *trainer);
-/** checkpoint_duty_look() - between two micro-batches: let the share, the vote and the commit go
- * on, and report a commit that has ended. Nothing where no checkpoint is in flight. A failure of
- * the links is left to the step */
+/** checkpoint_duty_look() - between two micro-batches: advance the share, the vote and the commit,
+ * and report a commit that has ended. Does nothing while no checkpoint is in flight. The step
+ * reports a failure of the links */
 void checkpoint_duty_look(struct trainer *trainer);

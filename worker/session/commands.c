@@ -207,6 +207,6 @@ uint64_t commands_ready_generation(struct trainer *trainer)
     if (!has_plan_of(commands, announced))
         commands_take(trainer, 0);
     if (!has_plan_of(commands, announced))
-        return 0; /* it arrives at any moment */
+        return 0; /* it may arrive at any moment */
     return reserve_is_ready(trainer, commands->pending.plan) ? announced : 0;
 }

@@ -143,8 +143,8 @@ static bool enqueue(struct control_server *server, struct control_message *messa
     return taken;
 }
 
-/* False: disconnect. A message in the middle must not be lost; on every new connection firnd sends
- * all messages that still hold. */
+/* Return false to disconnect. No message between others may be lost; on every new connection firnd
+ * sends all messages that still hold. */
 static bool take_messages(struct control_server *server)
 {
     for (;;) {

@@ -59,7 +59,7 @@ static void await_release(struct trainer *trainer)
     }
 }
 
-/* Of layers whose weights change again: the files have the outputs of those before. */
+/* Forget outputs of layers whose weights change again: the files belong to the old weights. */
 static void forget_outputs(struct trainer *trainer)
 {
     frozen_weights_forget(trainer->frozen.weights);
@@ -120,7 +120,7 @@ void generation_close(struct trainer *trainer)
     if (trainer->engine) {
         generation_forget_step(trainer);
         trainer->kept = engine_close(trainer->engine);
-        if (trainer->kept) /* until then nobody waited */
+        if (trainer->kept) /* nobody waited before */
             trainer->commit.last_ns = trainer->commit.stopped_ns;
     }
     trainer->engine = NULL;
@@ -163,7 +163,7 @@ void generation_forget_step(struct trainer *trainer)
     trainer->kept = NULL;
 }
 
-/* Return whether no unit is missing with which the generation has to begin here. */
+/* Return whether this rank has all units with which it must begin the generation. */
 static bool has_units(const struct trainer *trainer, unsigned rank, struct error *error)
 {
     const struct plan *plan = trainer->plan;
@@ -219,7 +219,7 @@ static void keep_step(struct trainer *trainer, unsigned rank, const struct memor
         generation_forget_step(trainer);
 }
 
-/* State that the plan does not continue from is dropped; then check that the need fits. */
+/* Drop state that the plan does not continue from, then check that the need fits. */
 int generation_make_room(struct trainer *trainer, unsigned rank, struct error *error)
 {
     const struct plan *plan = trainer->plan;

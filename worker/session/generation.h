@@ -6,18 +6,18 @@
 
 #include "worker/session/trainer.h"
 
-/** generation_apply() - apply the step of @record, which all ranks hold, when the checkpoint in
- * flight has copied what changes */
+/** generation_apply() - apply the step of @record, which all ranks hold, once the checkpoint in
+ * flight has copied the state that changes */
 void generation_apply(struct trainer *trainer, const struct step_record *record);
 /** generation_settle() - before the old engine is freed: apply a step that the survivors agreed to
  * keep, from the held gradients; -EDOM: it must not be applied (worker/session/divergence.h) */
 int generation_settle(struct trainer *trainer, struct error *error) CHECK_RESULT;
-/** generation_close() - free the engine, routes and links of the last generation; keep what the
- * engine has of a step in progress */
+/** generation_close() - free the engine, routes and links of the last generation; keep the engine's
+ * sums and losses of a step in progress */
 void generation_close(struct trainer *trainer);
-/** generation_drop_state() - drop the state, the step in progress, and what was known of both */
+/** generation_drop_state() - drop the state, the step in progress, and all knowledge of both */
 void generation_drop_state(struct trainer *trainer);
-/** generation_forget_step() - drop what was kept of a step in progress */
+/** generation_forget_step() - drop the kept sums and losses of a step in progress */
 void generation_forget_step(struct trainer *trainer);
 
 /** generation_steps_aside() - true if a plan without this worker continues from the state that it
@@ -41,12 +41,12 @@ int generation_join(struct trainer *trainer, unsigned rank, struct error *error)
  * generation_join() */
 int generation_rejoin(struct trainer *trainer, unsigned rank, const struct plan *next,
                       struct error *error) CHECK_RESULT;
-/** generation_finish_handover() - wait until all units are handed over to this worker and by it,
- * where no step comes before: for the finished model's evaluation, and the last checkpoint */
+/** generation_finish_handover() - wait until all units are handed over to and by this worker, when
+ * no step does so first: before the finished model's evaluation and the last checkpoint */
 int generation_finish_handover(struct trainer *trainer, struct error *error) CHECK_RESULT;
-/** generation_confirm() - after the first round of all ranks, a commit or that before the last
- * evaluation, which proves that each has its state: drop the units that only others need now, and
- * let the donors go; later nothing. Errors as the mesh */
+/** generation_confirm() - after the first round of all ranks (a commit, or the round before the
+ * last evaluation), which proves that each rank has its state: drop the units that only others need
+ * now, and release the donors. Later calls do nothing. Errors as the mesh */
 int generation_confirm(struct trainer *trainer) CHECK_RESULT;
 /** generation_end_sums() - end the moves of sums, before the engine is closed; when the generation
  * broke, after its links */

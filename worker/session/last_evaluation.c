@@ -5,8 +5,8 @@
  * every layout.
  *
  * The value belongs to the line of the last step, which is therefore written only now. If the links
- * break before, the next generation evaluates again. Where nodes must go and none is left, the line
- * is written without the value: the model is saved, and the job is complete.
+ * break before, the next generation evaluates again. If all nodes must go, the line is written
+ * without the value: the model is saved, and the job is complete.
  */
 #include <errno.h>
 

@@ -20,8 +20,8 @@ bool metrics_writer_waits(const struct trainer *trainer)
            trainer->state->committed.step == trainer->spec.train.steps;
 }
 
-/* Tell the first such step of this process; all that follow differ, too. Unlike devices round
- * otherwise, and a job may allow them. */
+/* Report only the first such step of this process: all later ones differ too. Unlike devices round
+ * differently, and a job may allow them. */
 static void tell_replay(struct trainer *trainer, const struct error *difference)
 {
     if (trainer->metrics.replay_told || trainer->spec.elastic.mixed_devices)
@@ -70,7 +70,7 @@ void metrics_writer_record(struct trainer *trainer, uint64_t step_ns,
 
     if (!trainer->metrics.file)
         return;
-    if (trainer->engine) { /* NULL: the step is of a generation before */
+    if (trainer->engine) { /* NULL: the step is of an earlier generation */
         const struct frozen_outputs_counts *frozen = &trainer->engine->prefix.counts;
         line.frozen_loaded = frozen->loaded;
         line.frozen_computed = frozen->computed + frozen->continued;

@@ -19,11 +19,12 @@ struct trainer;
 /* The file of the node's metrics, and the numbers that its last line waits for. */
 struct metrics_writer {
     struct metrics *file;   /* on the node's metrics writer only, else NULL */
-    uint64_t last_step_ns;  /* duration of the last step, while its line waits for that; else 0 */
+    uint64_t last_step_ns;  /* duration of the last step, while its line waits for the evaluation;
+                               else 0 */
     double validation_loss; /* the newest known; NaN: none yet */
     bool final_known;       /* the finished model was evaluated in this generation: */
     double final_loss;      /* its validation loss */
-    bool replay_told;       /* a replayed step was different, which has been said */
+    bool replay_told;       /* a difference in a replayed step has been reported */
 };
 
 /** metrics_writer_open() - at the beginning of a generation, on the node's metrics writer: open the

@@ -8,7 +8,7 @@
 #include "protocol/algorithm_vote.h"
 #include "worker/step/tree_exchange.h"
 
-#define CHOICE_SIZE 512 /* of a choice without its reasons; the rest of a longer one is cut off */
+#define CHOICE_SIZE 512 /* of a choice without its reasons; a longer one is cut off */
 
 /* One line "SHAPE: CHOICE". */
 struct line {

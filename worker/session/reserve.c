@@ -124,7 +124,7 @@ static int extend_arena(const struct reserve *reserve, struct arena *arena,
     return status;
 }
 
-/* The kernel's device of the main thread computes meanwhile. */
+/* Meanwhile the main thread computes with the kernel's device. */
 static void *take_ahead(void *context)
 {
     struct trainer *trainer = context;
@@ -167,7 +167,7 @@ static bool list_units(struct reserve *reserve, const struct state *state,
     return true;
 }
 
-/* Begin to take what @plan needs here beyond what is there. */
+/* Begin to take the memory that @plan needs here beyond the memory held. */
 static void begin(struct trainer *trainer, const struct plan *plan)
 {
     struct reserve *reserve = &trainer->reserve;

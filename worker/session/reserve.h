@@ -2,14 +2,14 @@
  * Memory for the next generation, taken before the switch.
  *
  * Problem: fresh pages arrive at a few hundred megabytes per second on some machines, and a GPU
- * stands still while it allocates. A worker that allocated after the switch stopped the training of
- * all others for seconds.
+ * idles while it allocates. A worker that allocated after the switch stopped the training of all
+ * others for seconds.
  *
  * Design: the memory that worker/step/memory.h counts for a rank is taken while nobody waits for
- * it. A fresh worker is idle, and takes it on PREPARE. A worker that trains takes it on a thread of
- * its own as soon as it has the plan, and says that it has the plan only then, so that the switch
- * waits and the training does not. That is for host memory alone: a device may not have room for
- * both generations. A worker has the memory of both at every switch, and now a little earlier.
+ * it. A fresh worker is idle, and takes it on PREPARE. A worker that trains takes it on a separate
+ * thread as soon as it has the plan, and announces the plan only then, so that the switch waits and
+ * the training does not. This applies to host memory alone: a device may not have room for both
+ * generations. A worker has the memory of both at every switch, and now a little earlier.
  *
  * The time for this grows with the size of the state, as does the time that the leader allows
  * (elastic/planner/start_time.h). A reservation is optional: if it fails it is dropped, and the
@@ -25,12 +25,12 @@
 
 struct trainer;
 
-/* What a worker that trains takes for the next generation; all zero: nothing. */
+/* The memory that a training worker takes for the next generation; all zero: none. */
 struct reserve {
     uint64_t generation; /* 0: none */
     bool *units;         /* owned, per unit of the model: taken, and trained or not */
     bool *trained;
-    size_t arena_bytes, size_bytes; /* of the arena then; of all that is taken */
+    size_t arena_bytes, size_bytes; /* of the arena then; of all memory taken */
     pthread_t thread;
     bool running;         /* the thread is not joined yet */
     bool cancelled, done; /* atomic */
@@ -40,13 +40,13 @@ struct reserve {
  * holds no state; reservations for an earlier plan that @plan does not need are freed */
 void reserve_memory(struct trainer *trainer, const struct plan *plan);
 
-/** reserve_is_ready() - on the main thread, between two micro-batches or steps: return whether the
- * memory that @plan, the next one, needs here is taken; the first call begins to take it */
+/** reserve_is_ready() - on the main thread, between two micro-batches or steps: return whether this
+ * rank's memory for @plan, the next one, is taken; the first call begins to take it */
 bool reserve_is_ready(struct trainer *trainer, const struct plan *plan);
 
-/** reserve_end() - wait for the thread, which takes no more; what it has taken stays reserved. Call
- * it before the units or the arena change */
+/** reserve_end() - stop the thread and wait for it; the memory it has taken stays reserved. Call it
+ * before the units or the arena change */
 void reserve_end(struct trainer *trainer);
 
-/** reserve_let_go() - free what is reserved of units that @rank of @layout does not keep */
+/** reserve_let_go() - free the reserved units that @rank of @layout does not keep */
 void reserve_let_go(struct trainer *trainer, const struct plan_layout *layout, unsigned rank);

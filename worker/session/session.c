@@ -29,7 +29,7 @@
 
 /* ---- opening ---- */
 
-/* Between two micro-batches. */
+/* Handle events between two micro-batches. */
 static bool look_around(void *context, const struct engine_progress *progress)
 {
     struct trainer *trainer = context;
@@ -49,7 +49,7 @@ static bool look_around(void *context, const struct engine_progress *progress)
 }
 
 /* Straggler statistics restart with each engine, which has other lanes or fewer computations.
- * @division: of a step in progress, with what is kept of it; NULL: as the plan says */
+ * @division: of a step in progress, with its kept sums; NULL: as the plan says */
 static int make_engine(struct trainer *trainer, unsigned rank, const struct step_division *division,
                        struct error *error)
 {
@@ -323,7 +323,7 @@ static uint64_t without_evaluation(const struct trainer *trainer, uint64_t step_
 static void measure_pause(struct trainer *trainer, uint64_t now_ns)
 {
     char text[PLAN_REASON_SIZE + 160], words[LAYOUT_WORDS_SIZE], layout[LAYOUT_WORDS_SIZE + 4] = "";
-    char pause[40] = "begins"; /* these workers know of no step before */
+    char pause[40] = "begins"; /* these workers know of no earlier step */
     const struct plan *plan = trainer->plan;
 
     if (!trainer->commit.first)
@@ -338,7 +338,7 @@ static void measure_pause(struct trainer *trainer, uint64_t now_ns)
     if (trainer->engine->part.rank != 0)
         return;
     plan_layout_words(plan->layout.stage_count, plan->layout.replica_count, words);
-    if (!plan_says_layout(plan)) /* most reasons do */
+    if (!plan_says_layout(plan)) /* most reasons name the layout */
         snprintf(layout, sizeof(layout), "%s, ", words);
     if (trainer->commit.last_ns)
         snprintf(pause, sizeof(pause), "pause %.0f ms", trainer->report.pause_seconds * 1e3);
@@ -347,7 +347,7 @@ static void measure_pause(struct trainer *trainer, uint64_t now_ns)
     status_report_event(trainer, text);
 }
 
-/* The first step of a generation is over: what it waited for state is a part of the pause. */
+/* After the first step of a generation: count its waits for state as a part of the pause. */
 static void add_wait(struct trainer *trainer)
 {
     double seconds = (double)trainer->engine->arrivals.waited_ns / 1e9;
@@ -540,8 +540,8 @@ static int evaluate_last(struct trainer *trainer, const struct straggler_stage *
     return session_evaluate_last(trainer, slowest, error);
 }
 
-/* Write the state of the boundary before a step, or an evaluation, that was left: the ranks link
- * again. */
+/* Link the ranks again, and write the state of the boundary before a step or an evaluation that was
+ * left. */
 static enum session_outcome finish_early(struct trainer *trainer, struct error *error)
 {
     unsigned rank = trainer->engine->part.rank;
@@ -608,7 +608,7 @@ static enum session_outcome end(struct trainer *trainer, const struct stay *stay
     }
 }
 
-/* Carry out what comes next in the stay: 0, or why it was left. */
+/* Carry out the next action of the stay. Return 0, or the error by which it was left. */
 static int act(struct trainer *trainer, struct stay *stay, struct step_commit_down *down,
                struct error *error)
 {

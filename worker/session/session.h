@@ -22,10 +22,10 @@ struct trainer;
 
 /* The memory of the commits of a generation, and of disputes across generations. */
 struct session_commit {
-    bool first;            /* of this generation is still to come */
-    uint64_t last_ns;      /* monotonic; 0 before the first step. Of the last commit, or of the end
-                              of a generation within a step, if that was planned or something of
-                              the step is kept */
+    bool first;            /* the first commit of this generation is still to come */
+    uint64_t last_ns;      /* monotonic; of the last commit, or of the end of a generation within a
+                              step if that was planned or a part of the step is kept; 0 before the
+                              first step */
     uint64_t stopped_ns;   /* when the last step ended without a commit */
     uint64_t turn_ns;      /* engine_turn_ns() of that step, until the next links are up; 0: none */
     double switch_seconds; /* pause of the last planned change; 0: none yet */
@@ -75,6 +75,6 @@ int session_evaluate_last(struct trainer *trainer, const struct straggler_stage 
  * evaluation; false: it is in the checkpoint that this worker has read */
 bool session_write_last_line(struct trainer *trainer, const struct straggler_stage *slowest);
 /** session_finish() - write and record the checkpoint of the present boundary, all ranks together;
- * return @then when that is done (worker/session/final_checkpoint.c) */
+ * return @then when it is recorded (worker/session/final_checkpoint.c) */
 enum session_outcome session_finish(struct trainer *trainer, enum session_outcome then,
                                     struct error *error);

@@ -3,9 +3,9 @@
  * seconds or minutes. The leader waits for a worker for as long as it reports progress
  * (elastic/leader/leader_starting.h).
  *
- * Progress is what the call notes, or, for a call that notes nothing, the processor time of this
- * process, which a call that hangs does not use. A thread sends the reports while the main thread
- * is in such a call.
+ * The measure of progress is the text that the call notes. For a call that notes nothing it is the
+ * processor time of this process, which a hung call does not use. A thread sends the reports while
+ * the main thread is in such a call.
  */
 #pragma once
 
@@ -24,7 +24,7 @@ void start_watch_free(struct start_watch *watch);
  * @doing: a literal for people, "opens its device" */
 void start_watch_begin(struct start_watch *watch, uint64_t generation, const char *doing);
 /** start_watch_note() - note the progress of the call in words for people, from any thread; from
- * now on only another text is progress */
+ * now on only a changed text counts as progress */
 void start_watch_note(struct start_watch *watch, const char *text);
 /** start_watch_end() - end the call: no report is sent after this. Return: whether one was sent */
 bool start_watch_end(struct start_watch *watch);

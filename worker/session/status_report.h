@@ -15,7 +15,7 @@
 struct trainer;
 struct worker_options;
 
-/* The last reports, and the data of the next one that only reports have. */
+/* The last reports, and data for the next one that is kept nowhere else. */
 struct status_report {
     struct control_server *control;
     enum worker_phase phase;

@@ -1,6 +1,6 @@
 /*
- * How the step in progress goes on when a generation begins from memory
- * (protocol/division_round.h), agreed over its links.
+ * The agreement how the step in progress continues when a generation begins from memory
+ * (protocol/division_round.h), over the links of that generation.
  */
 #pragma once
 

@@ -55,7 +55,7 @@ static struct place place_of(const struct trainer *trainer)
     return place;
 }
 
-/* Take what has arrived from a child, without waiting. */
+/* Take a message that has arrived from a child, without waiting. */
 static int hear_child(const struct place *place, unsigned child, struct plan_spread *spread)
 {
     AUTO_FREE void *message = NULL;
@@ -93,8 +93,8 @@ static bool is_last_evaluation(const struct trainer *trainer)
     return trainer->state->hold.step > trainer->spec.train.steps;
 }
 
-/* Rank 0 may be done while others compute: then the step before tells how long it takes. It tells
- * too how long the training takes that follows the evaluation; none follows the last one. */
+/* Rank 0 may be done while others compute: then the previous step tells how long this one takes. It
+ * also tells how long the training after the evaluation takes; none follows the last evaluation. */
 static double seconds_left(const struct trainer *trainer, double passed_seconds,
                            const struct engine_progress *progress)
 {
@@ -106,7 +106,7 @@ static double seconds_left(const struct trainer *trainer, double passed_seconds,
     return progress->evaluates ? own + training : own;
 }
 
-/* A part without work, as a divided step may have it for rank 0, is at its end. */
+/* A part without work, which rank 0 may have in a divided step, is at its end. */
 static bool has_just_begun(const struct engine_progress *progress)
 {
     return progress->done == 0 && progress->count > 0;
@@ -121,7 +121,7 @@ static bool decide(struct trainer *trainer, uint64_t generation,
     const struct plan *next = trainer->commands.pending.plan;
     char reason[REASON_SIZE];
 
-    /* Near the end the other stages may hold the step already: then it is left at a limit only. */
+    /* Near the end the other stages may hold the step already: then it is left only at a limit. */
     bool near_end = !progress->evaluates &&
                     progress->count - progress->done <= 2 * trainer->plan->layout.stage_count;
 
@@ -151,8 +151,8 @@ static bool decide(struct trainer *trainer, uint64_t generation,
     return true;
 }
 
-/* Take the children's messages of the step before, in which this rank did not have the plan yet:
- * they say nothing any more, and would stay with the mesh. */
+/* Take the children's messages of the previous step, in which this rank did not have the plan yet:
+ * they have no effect now, and would stay in the mesh. */
 static void forget_the_step_before(struct trainer *trainer)
 {
     struct place place = place_of(trainer);
@@ -173,7 +173,7 @@ bool step_watch_leaves(struct trainer *trainer, const struct engine_progress *pr
         watch->looked = true;
         forget_the_step_before(trainer);
     }
-    if (has_just_begun(progress)) /* an evaluation may be over, or input has not come yet */
+    if (has_just_begun(progress)) /* an evaluation may be over, or input has not arrived yet */
         watch->began_ns = clock_monotonic_ns();
     bool arrived = (!trainer->handover || handover_has_arrived(trainer->handover)) &&
                    (!trainer->sums || moved_sums_have_arrived(trainer->sums));

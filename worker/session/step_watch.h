@@ -1,15 +1,15 @@
 /*
- * A step that is being computed, watched for a planned change that need not wait for its end.
+ * Watch the step in progress for a planned change that need not wait for the end of the step.
  *
  * When all ranks have the next plan (protocol/plan_spread.h), rank 0 decides
  * (elastic/plan/early_switch.h) and breaks the links with a reason that names the generation and
  * the step, which every rank recognizes. Rank 0 decides only while it computes or waits for the
- * sums of the step, so no rank has committed it; a rank that sees any other reason takes it for a
- * failure, as ever.
+ * sums of the step, so no rank has committed it; a rank that sees any other reason treats it as a
+ * failure.
  *
  * Ranks look at the boundaries of micro-batches, and ten times a second while they wait for others:
- * for messages over the links, not for a device that waits within NCCL.
- * While no change is announced this costs one load, and once a step a look for children's messages.
+ * for messages over the links, not for a device that waits within NCCL. While no change is
+ * announced, this costs one load, and once per step a check for children's messages.
  */
 #pragma once
 
@@ -29,16 +29,16 @@ struct step_watch {
     struct plan_spread spread;
 };
 
-/** step_watch_begin() - note that a step begins: nothing is told yet */
+/** step_watch_begin() - note that a step begins, of which no message was sent yet */
 void step_watch_begin(struct trainer *trainer);
 
 /** step_watch_end() - note that the step has been committed */
 void step_watch_end(struct trainer *trainer);
 
-/** step_watch_leaves() - between two operations of the engine: return whether the step is left
+/** step_watch_leaves() - between two operations of the engine: return whether to leave the step
  * (worker/step/engine.h) */
 bool step_watch_leaves(struct trainer *trainer, const struct engine_progress *progress);
 
-/** step_watch_switch() - after the links broke in a step: return the generation that rank 0 has
- * broken them for; 0: it is a failure */
+/** step_watch_switch() - after the links broke in a step: return the generation for which rank 0
+ * has broken them; 0: a failure */
 uint64_t step_watch_switch(const struct trainer *trainer);

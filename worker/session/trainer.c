@@ -139,7 +139,7 @@ static enum session_outcome stepped_aside(struct trainer *trainer)
     return SESSION_BROKEN;
 }
 
-/* The reading of one state, by several threads. */
+/* The progress of reading one state, by several threads. */
 struct state_reading {
     struct start_watch *watch;
     _Atomic uint64_t size_bytes; /* so far */
@@ -155,8 +155,9 @@ static void note_state(void *context, uint64_t size_bytes)
     start_watch_note(reading->watch, text);
 }
 
-/* Reading a large state from a slow disk takes minutes: the leader and the other workers wait for
- * as long as it goes on. A worker that has its state says so: it is not the one that hangs. */
+/* Reading a large state from a slow disk takes minutes: the leader and the other workers wait as
+ * long as it progresses. A worker that has its state reports it: another worker is the one that
+ * hangs. */
 static int obtain_state(struct trainer *trainer, unsigned rank, struct error *error)
 {
     struct state_reading reading = {.watch = trainer->start_watch};
@@ -351,7 +352,7 @@ static int open_state(struct trainer *trainer, struct error *error)
     return status;
 }
 
-/* The node's workers share the folder, and the files in it where they compute alike. */
+/* The node's workers share the folder; workers with equal numerics share the files in it. */
 static int open_frozen(struct trainer *trainer, struct error *error)
 {
     const struct worker_options *options = trainer->options;
@@ -507,7 +508,7 @@ static void trainer_done(struct trainer *trainer)
         generation_close(trainer);
     generation_forget_step(trainer);
     mesh_doorman_free(trainer->doorman);
-    mesh_listener_close(&trainer->listener); /* before the socket: it shows who has the port */
+    mesh_listener_close(&trainer->listener); /* before the socket: it marks the port as taken */
     start_watch_free(trainer->start_watch);
     control_server_stop(trainer->report.control);
     snapshot_free(trainer->checkpoints.snapshot);
