@@ -8,16 +8,16 @@
 
 #include "worker/step/engine.h"
 
-/** arriving_units_begin() - a step begins: from now on the stage waits for its units; wait for the
- * frozen ones, whose outputs may be kept by the digest of all their weights, and with a device that
- * has memory of its own for all. Errors as handover_advance() */
+/** arriving_units_begin() - begin a step: from now on the stage waits for its units. Wait here for
+ * the frozen units, whose outputs may be kept by the digest of all their weights, and for all units
+ * if the device has memory of its own. Errors as handover_advance() */
 int arriving_units_begin(struct engine *engine) CHECK_RESULT;
 
 /** arriving_units_passed() - return the error that ended the forward of the stage; 0: none */
 int arriving_units_passed(const struct engine *engine) CHECK_RESULT;
 
-/** arriving_units_finish() - before this rank says that it holds the step: wait for the rest, and
- * until all that it gives is sent. Errors as handover_advance() */
+/** arriving_units_finish() - before this rank reports that it holds the step: wait for the
+ * remaining units, and until all units that it hands over are sent. Errors as handover_advance() */
 int arriving_units_finish(struct engine *engine) CHECK_RESULT;
 
 /** arriving_units_await_sums() - wait for the sums of @unit. Errors as moved_sums_new() */

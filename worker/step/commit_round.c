@@ -6,7 +6,7 @@
 
 #include "worker/step/tree_exchange.h"
 
-/* Ask for permission once all ranks hold, and before one of them learns it. */
+/* Ask for permission once all ranks hold, before any of them learns of it. */
 static int permit(const struct step_commit *commit, const struct commit_root *root)
 {
     bool asks = commit->rank == 0 && !commit->sum.dispute && root->may_commit;

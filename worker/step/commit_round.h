@@ -7,10 +7,11 @@
 
 /* Decisions of the root; ignored elsewhere. */
 struct commit_root {
-    const struct plan *next; /* to begin after this step, if all are ready; NULL: none */
-    /* Called when all ranks hold, before any rank learns it; negative ends the round. NULL: none */
+    const struct plan *next; /* plan to begin after this step, if all are ready; NULL: none */
+    /* Called when all ranks hold, before any rank learns of it; a negative result ends the round.
+     * NULL: none */
     int (*may_commit)(void *context);
-    void (*gathered)(void *context); /* all parts are here, or ranks differ; NULL: none */
+    void (*gathered)(void *context); /* all parts have arrived, or ranks differ; NULL: none */
     void *context;
 };
 
@@ -24,8 +25,8 @@ struct commit_root {
  * -ECONNRESET, -ETIMEDOUT (the mesh failed), the errors of may_commit(); -EILSEQ: two ranks read
  * different data (@error names their nodes); -EBADMSG; -ENOMEM
  *
- * On a negative result only @ret_down->dispute is valid: a dispute that was found in the subtree of
- * this rank, of which not all ranks will learn.
+ * On a negative result only @ret_down->dispute is valid: a dispute in the subtree of this rank, of
+ * which not all ranks will learn.
  */
 int commit_round_run(struct mesh *mesh, const struct plan *plan, unsigned rank, bool closing,
                      const struct step_commit_up *mine, const struct commit_root *root,

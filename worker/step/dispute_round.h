@@ -21,7 +21,7 @@ int dispute_round_run(struct mesh *mesh, const struct plan_layout *layout, unsig
  * outcome; afterwards @state holds no step
  *
  * Return: never 0; about gradients the errors of dispute_round_run() and dispute_outcome(), about
- * state those of dispute_outcome(), or -EUCLEAN where there was no verdict
+ * state those of dispute_outcome(), or -EUCLEAN without a verdict
  */
 int dispute_round_settle(struct mesh *mesh, const struct plan_layout *layout, unsigned rank,
                          enum dispute_about about, uint64_t step, struct state *state,

@@ -251,7 +251,7 @@ static void share_done(struct engine_share *share)
     free(share->loss_counts);
 }
 
-/* Links and what borrows the gradients. */
+/* Close the links and the objects that borrow the gradients. */
 static void close_links(struct engine *engine)
 {
     if (engine->channels.send_queue)
@@ -263,7 +263,7 @@ static void close_links(struct engine *engine)
     send_queue_free(engine->channels.send_queue);
 }
 
-/* What stays of the step in progress, or of one that this engine was to go on with. */
+/* Take the sums of the step in progress, or those of the step that this engine was to continue. */
 static struct kept_step *take_kept(struct engine *engine, bool keeps)
 {
     struct kept_step *kept = engine->share.kept;
@@ -310,7 +310,7 @@ void engine_free(struct engine *engine)
     kept_step_free(engine_close(engine));
 }
 
-/* Scale by the tokens that count. With none, every loss and gradient is 0 whatever the scale. */
+/* Scale by the tokens that count. Without any, every loss and gradient is 0 for any scale. */
 static float loss_scale(const struct engine *engine, uint64_t step)
 {
     uint64_t counted =
@@ -360,7 +360,7 @@ static int links_broke(const struct engine *engine, int status, struct error *er
                      fault.failed ? fault.text : "");
 }
 
-/* The other workers see this one leave, and go on without it. */
+/* The other workers see this one leave, and continue without it. */
 static int data_broke(const struct engine *engine, struct error *error)
 {
     return error_set(error, -EILSEQ, "step %llu: %s", (unsigned long long)engine->state->hold.step,

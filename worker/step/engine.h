@@ -33,7 +33,7 @@ struct state_digest;
 struct tied_embedding;
 struct warm_up;
 
-/* How far a rank is with its part of a step: with the evaluation, which comes first, or with the
+/* The progress of a rank in its part of a step: in the evaluation, which comes first, or in the
  * training. */
 struct engine_progress {
     bool evaluates;
@@ -45,15 +45,15 @@ struct engine_timing {
     struct recorder *recorder;    /* borrowed; NULL: none */
     uint64_t compute_ns, wait_ns; /* of the last step: own, and waiting for others */
     uint64_t evaluation_ns;       /* of the last step, before it trains */
-    uint64_t busy_ns; /* part of compute_ns that grows with lanes: forward and backward */
+    uint64_t busy_ns; /* the part of compute_ns that grows with lanes: forward and backward */
     struct engine_progress progress; /* of the step in progress */
     uint64_t turn_began_ns;          /* of the operation in progress, its wait for others included;
                                       * 0: none has begun */
     uint64_t longest_turn_ns;        /* of the step in progress */
 };
 
-/** engine_turn_ns() - return the longest time in the step in progress, until @now_ns, that one
- * operation took together with the wait for its input; 0: no step has begun */
+/** engine_turn_ns() - return the longest time of one operation, its wait for input included, in the
+ * step in progress until @now_ns; 0: no step has begun */
 static inline uint64_t engine_turn_ns(const struct engine_timing *timing, uint64_t now_ns)
 {
     return timing->turn_began_ns ? MAX(timing->longest_turn_ns, now_ns - timing->turn_began_ns) : 0;
@@ -72,7 +72,7 @@ struct engine_share {
     struct step_division *division; /* owned */
     struct lane_run *runs;
     unsigned run_count;
-    unsigned *loss_counts;  /* per lane: the micro-batches in hold.lane_losses */
+    unsigned *loss_counts;  /* per lane: the number of micro-batches in hold.lane_losses */
     struct kept_step *kept; /* of the step that this engine begins with; NULL: none */
     bool computes;          /* a step has begun, and this rank does not hold it yet */
 };
@@ -85,7 +85,8 @@ struct engine_channels {
         input_gradient; /* from the next stage, to the stage before */
 };
 
-/* Asked at the boundaries of micro-batches, and now and then while this rank waits for others. */
+/* Callback at the boundaries of micro-batches, and at intervals while this rank waits for
+ * others. */
 struct engine_watch {
     /* Return true to leave the step: the function has failed the mesh. NULL: none */
     bool (*leaves)(void *context, const struct engine_progress *progress);
@@ -97,11 +98,11 @@ struct engine_samples {
     const struct dataset *dataset; /* borrowed */
     int32_t *tokens, *targets;     /* (micro_batch, T) */
     float *rows;        /* (2, PLASTICITY_ROWS, C): of the stream before and after a layer's MLP */
-    struct error error; /* one of this node's data cannot be used; code 0: none */
+    struct error error; /* a failure of this node's data; code 0: none */
 };
 
 struct engine_losses {
-    struct loss_ring *ring; /* on their way to the host; NULL: they are read at once */
+    struct loss_ring *ring; /* losses on their way to the host; NULL: they are read at once */
     float scale;            /* of the step: turns the sum of its token losses into their mean */
 };
 
@@ -163,12 +164,12 @@ struct engine_options {
 int engine_new(const struct engine_options *options, struct engine **ret_engine,
                struct error *error) CHECK_RESULT;
 void engine_free(struct engine *engine);
-/** engine_close() - free the engine; return what it has of a step in progress, NULL: nothing
- * (worker/step/kept_step.h) */
+/** engine_close() - free the engine; return its sums and losses of a step in progress
+ * (worker/step/kept_step.h), NULL: none */
 struct kept_step *engine_close(struct engine *engine);
 
-/** engine_stale() - true if the frozen boundary moved since engine_new(), or a step that was
- * divided anew is over: create a new engine on the same links */
+/** engine_stale() - true if the frozen boundary moved since engine_new(), or a newly divided step
+ * is over: create a new engine on the same links */
 bool engine_stale(const struct engine *engine);
 
 /**
@@ -177,9 +178,8 @@ bool engine_stale(const struct engine *engine);
  * Waits for units that other workers hand over, before it uses them. Fills state->hold and computes
  * the digests of the state before that step.
  *
- * Return: 0: the state holds; -ECONNRESET, -ETIMEDOUT: the mesh failed; -EILSEQ: this node's
- * data is not what it was when it was checked, and this worker must leave; others: the device
- * failed
+ * Return: 0: the state holds; -ECONNRESET, -ETIMEDOUT: the mesh failed; -EILSEQ: this node's data
+ * has changed since it was checked, and this worker must leave; others: the device failed
  */
 int engine_compute(struct engine *engine, struct error *error) CHECK_RESULT;
 
@@ -191,8 +191,8 @@ int engine_compute(struct engine *engine, struct error *error) CHECK_RESULT;
  */
 int engine_evaluate(struct engine *engine, struct error *error) CHECK_RESULT;
 
-/** engine_look() - while this rank waits for others, ask the watch now and then, or no longer;
- * engine_compute() does so itself */
+/** engine_look() - begin (@looks) or stop asking the watch at intervals while this rank waits for
+ * others; engine_compute() does so itself */
 void engine_look(struct engine *engine, bool looks);
 
 /** engine_apply() - run the optimizer step of a complete record on the reduced gradients */

@@ -29,7 +29,7 @@ static bool is_kept(const struct engine *engine)
            job_dataset_repeats(&engine->state->spec->train, engine->samples.dataset, 0);
 }
 
-/* Open the file once the weights are there. */
+/* Open the file once the weights have arrived. */
 static bool begin(struct engine *engine, struct frozen_cache *cache)
 {
     struct frozen_outputs_part part = {
@@ -46,7 +46,7 @@ static bool begin(struct engine *engine, struct frozen_cache *cache)
     return frozen_outputs_begin(cache->outputs, &part);
 }
 
-/* The other nodes of the plan, from the one after this node on: so each is asked by as many. */
+/* The other nodes of the plan, starting after this node, so that each is asked by equally many. */
 static unsigned list_others(const struct plan *plan, unsigned rank,
                             struct checkpoint_remote_node *ret_nodes)
 {
@@ -122,7 +122,7 @@ int frozen_prefix_open(struct engine *engine, struct frozen_cache *cache)
 
 void frozen_prefix_close(struct engine *engine)
 {
-    if (engine->prefix.cache) /* the key by which other nodes know this one is over */
+    if (engine->prefix.cache) /* other nodes know this one by a key that ends here */
         frozen_outputs_part_company(engine->prefix.cache->outputs);
     engine->state->kernel->event_free(engine->state->device, engine->prefix.arrived);
     free(engine->prefix.host);
@@ -201,8 +201,8 @@ static unsigned load(struct engine *engine, unsigned slot, unsigned sample)
     return found;
 }
 
-/* Bring an output to the host. A failed device leaves the memory there alone: an output that still
- * begins or ends with the pattern of before may not have arrived. NULL: so it is. */
+/* Copy an output to the host. A failed device does not write there: an output that still begins or
+ * ends with the earlier pattern may not have arrived. Return NULL then. */
 static const void *fetch(struct engine *engine, const void *output)
 {
     static const uint64_t pattern = 0xfff1a9b3c5d7e4f2;
@@ -248,7 +248,7 @@ static void compute(struct engine *engine, unsigned slot, unsigned sample, unsig
     if (prefix->returns[sample] &&
         frozen_outputs_keeps(prefix->cache->outputs, prefix->places[sample]))
         keep(engine, slot, sample, from, began_ns);
-    else /* a device has only begun */
+    else /* a device has only begun the work */
         frozen_outputs_pass(prefix->cache->outputs, from,
                             prefix->host ? 0 : clock_monotonic_ns() - began_ns);
 }
@@ -278,7 +278,7 @@ void frozen_prefix_want(struct engine *engine, uint64_t position)
                                 dataset_train_sample(engine->samples.dataset, position + i));
 }
 
-/* What the device still computes of the micro-batch before is none of the time of this one. */
+/* Wait for the previous micro-batch on the device: its time must not count for this one. */
 static void await_device(struct engine *engine)
 {
     const struct state *state = engine->state;

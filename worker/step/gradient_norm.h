@@ -10,7 +10,7 @@
 #include "elastic/plan/plan.h"
 #include "worker/state/state.h"
 
-struct gradient_norm; /* opaque: room for the tensors of the model */
+struct gradient_norm; /* opaque: memory for the tensors of the model */
 
 /** gradient_norm_new() - allocate; -ENOMEM */
 int gradient_norm_new(const struct state *state, struct gradient_norm **ret_squares) CHECK_RESULT;

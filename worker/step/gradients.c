@@ -14,12 +14,12 @@ struct gradients {
     unsigned lanes, micro_batches; /* of the job; of a lane */
     unsigned depth;                /* buffers per unit */
     float **buffers;               /* unit_count * depth; NULL: frozen */
-    struct lane_sum *sums;         /* unit_count * depth: what the buffers hold */
+    struct lane_sum *sums;         /* unit_count * depth: the sums in the buffers */
     bool adopted;                  /* the first step begins with sums */
     unsigned subtree_count;        /* at least 1 */
     float **subtrees;              /* unit_count * subtree_count */
     float **reduced;               /* unit_count */
-    float *unread;                 /* for micro-batches that a unit has already; NULL: none */
+    float *unread;                 /* for micro-batches that a unit already has; NULL: none */
     struct arena_mark end;         /* of the buffers in the arena */
 };
 
@@ -38,7 +38,7 @@ static bool has(const struct lane_sum *sums, unsigned depth, unsigned lane, unsi
     return false;
 }
 
-/* The buffer of a lane: the one that it has, or the first free one. */
+/* Return the buffer of a lane: its own, or the first free one. */
 static unsigned place_of(const struct lane_sum *sums, unsigned depth, unsigned lane)
 {
     unsigned place = depth;
@@ -71,8 +71,8 @@ static bool find_pair(const struct lane_sum *sums, unsigned depth, unsigned lane
     return false;
 }
 
-/* Merge the pair that place_of() left behind: the sum is in the left buffer. Returns false when
- * there is none. */
+/* Merge the pair that place_of() left behind: the sum is in the left buffer. Return false if there
+ * is none. */
 static bool merge(struct lane_sum *sums, unsigned depth, unsigned lanes, unsigned *place,
                   unsigned *ret_left, unsigned *ret_right)
 {
@@ -97,8 +97,8 @@ static void add_lane(struct lane_sum *sums, unsigned depth, unsigned lanes, unsi
         ;
 }
 
-/* Run the lanes without data: @sums becomes what the buffers hold at the end. Returns how many
- * buffers are used. */
+/* Run the lanes without data: @sums becomes the content of the buffers at the end. Return the
+ * number of buffers used. */
 static unsigned play(struct lane_sum *sums, unsigned lanes, unsigned micro_batches,
                      const struct lane_run *runs, unsigned run_count)
 {
@@ -143,7 +143,7 @@ static bool owns(const struct step_division *division, struct lane_tree_span spa
     return span.count > 0;
 }
 
-/* Whether a micro-batch that is computed again is in the sums already. */
+/* Return whether a micro-batch that is computed again is already in the sums. */
 static bool is_ahead(const struct lane_sum *sums, const struct lane_run *runs, unsigned run_count)
 {
     for (unsigned i = 0; i < run_count; i++)
@@ -263,7 +263,7 @@ static int take_buffers(struct gradients *gradients, const struct gradients_opti
                                                        (void **)&gradients->unread);
 }
 
-/* Note the buffers of the subtrees, left to right, that hold them after the last lane. */
+/* Note the buffers that hold the subtrees after the last lane, left to right. */
 static void find_subtrees(struct gradients *gradients, const struct lane_sum *sums, unsigned i)
 {
     float **subtrees = gradients->subtrees + (size_t)i * gradients->subtree_count;

@@ -1,9 +1,9 @@
 /*
  * Gradient buffers of one stage, summed along the lane tree while lanes run one after another.
  *
- * A lane accumulates its micro-batches into a buffer of its own; after its last one, sums that are
+ * A lane accumulates its micro-batches into a buffer of its own. After the last one, sums that are
  * the two children of a node of the tree are merged. At the end the buffers of a unit hold the
- * maximal subtrees of this replica's lanes, as comm/reduce/reduce.h takes them. A contiguous range
+ * maximal subtrees of this replica's lanes, the input of comm/reduce/reduce.h. A contiguous range
  * of lanes needs log2(lanes) + 1 buffers, for any number of lanes.
  *
  * The sums are facts about the step: they follow from the parameters, the samples and the tree, not
@@ -48,7 +48,7 @@ int gradients_new(const struct gradients_options *options, struct gradients **re
                   struct error *error) CHECK_RESULT;
 void gradients_free(struct gradients *gradients);
 
-/** gradients_begin() - begin a step: forget all sums, but for adopted ones in the first step */
+/** gradients_begin() - begin a step: forget all sums except adopted ones in the first step */
 void gradients_begin(struct gradients *gradients);
 
 /** gradients_has() - return whether an adopted sum of @unit has the @index-th micro-batch of @lane
@@ -56,8 +56,8 @@ void gradients_begin(struct gradients *gradients);
 bool gradients_has(const struct gradients *gradients, unsigned unit, unsigned lane, unsigned index);
 
 /** gradients_buffer() - return the buffer in which the @index-th micro-batch of @lane is added to
- * @unit; zeroed for a lane's first one. A micro-batch that an adopted sum has already goes into
- * memory that nobody reads (not with gradients_options.skips) */
+ * @unit; zeroed for a lane's first one. A micro-batch that is already in an adopted sum goes into
+ * memory that is never read (not with gradients_options.skips) */
 float *gradients_buffer(struct gradients *gradients, unsigned unit, unsigned lane, unsigned index);
 /** gradients_added() - note that the buffer has that micro-batch; after a lane's last one, merge
  * subtrees */

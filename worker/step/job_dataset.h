@@ -24,7 +24,7 @@ int job_dataset_open(const struct job_spec *spec, const char *memo_folder,
 uint64_t job_dataset_counted(const struct job_training *training, const struct dataset *dataset,
                              uint64_t step);
 /** job_dataset_repeats() - return whether the job trains on the sample at @position of its order
- * again, in a later epoch (perhaps: the last epoch may end before it) */
+ * again, in a later epoch (an upper bound: the last epoch may end before it) */
 bool job_dataset_repeats(const struct job_training *training, const struct dataset *dataset,
                          uint64_t position);
 /** job_dataset_validation_batches() - return the number of micro-batches of an evaluation, counted

@@ -14,8 +14,8 @@ struct kept_step {
     struct step_losses *losses;  /* per lane */
 };
 
-/* A device that is behind a pipeline's link may have computed with what never arrived, or, before
- * digests are compared, with what arrived otherwise. */
+/* A device behind a pipeline's link may have computed with data that never arrived or, before
+ * digests are compared, with wrong data. */
 static bool is_behind_links(const struct engine *engine)
 {
     return !engine->state->kernel->host_memory && engine->plan->layout.stage_count > 1;

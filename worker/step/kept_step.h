@@ -1,6 +1,6 @@
 /*
- * What a worker keeps of a step in progress when its generation ends within the step: the sums of
- * gradients and the losses that it has computed (protocol/step_division.h).
+ * The part of a step in progress that a worker keeps when its generation ends within the step: the
+ * gradient sums and losses that it has computed (protocol/step_division.h).
  *
  * It is good for the next generations as long as the worker's state is of the boundary before that
  * step. Sums of units outside the worker's next stage go to the ranks that want them
@@ -54,8 +54,9 @@ int kept_step_adopt_losses(struct kept_step **kept, struct state *state,
 
 /** kept_step_take_gradients() - hand the gradients over to an engine's own; the caller owns them */
 struct gradients *kept_step_take_gradients(struct kept_step *kept);
-/** kept_step_return_gradients() - take them back from an engine that never began the step */
+/** kept_step_return_gradients() - take the gradients back from an engine that never began the
+ * step */
 void kept_step_return_gradients(struct kept_step *kept, struct gradients *gradients);
-/** kept_step_restore() - put the losses of the lanes that are this replica's into state->hold of an
- * engine that begins the step. Nothing for NULL */
+/** kept_step_restore() - put the losses of this replica's lanes into state->hold of an engine that
+ * begins the step. Does nothing for NULL */
 void kept_step_restore(const struct kept_step *kept, struct engine *engine);

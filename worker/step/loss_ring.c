@@ -6,7 +6,7 @@
 
 struct place {
     struct loss_entry entry;
-    struct kernel_event *here; /* the losses are in `losses` */
+    struct kernel_event *here; /* the losses have arrived in `losses` */
     float *losses;             /* pinned */
 };
 

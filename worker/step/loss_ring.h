@@ -1,13 +1,13 @@
 /*
  * Losses of micro-batches on their way from a device to the host.
  *
- * To read a loss at once the host waits until forward is done, and the device then waits for the
- * host to submit backward. So the losses go to pinned memory behind their forward, and the host
- * reads each of them LOSSES_AHEAD micro-batches later, and the last ones at the end of the step. It
- * is no further ahead: between micro-batches it decides whether a step is left, and what it has
- * submitted by then has to end first.
+ * To read a loss at once, the host would wait for the end of forward, and the device would then
+ * wait for the host to submit backward. So the losses go to pinned memory behind their forward. The
+ * host reads each loss LOSSES_AHEAD micro-batches later, and the last ones at the end of the step.
+ * It never runs further ahead: between micro-batches it decides whether to leave a step, and all
+ * submitted work must end first.
  *
- * First in, first out: losses of a lane are added in the order of its micro-batches.
+ * The ring is first in, first out: losses of a lane are added in the order of its micro-batches.
  */
 #pragma once
 
@@ -24,7 +24,8 @@ struct loss_entry {
     unsigned slot; /* of its forward */
 };
 
-/** loss_ring_new() - @pool: borrowed; @rows: token losses of a micro-batch. -ENOMEM */
+/** loss_ring_new() - create an empty ring; @pool: borrowed; @rows: token losses of a micro-batch.
+ * -ENOMEM */
 int loss_ring_new(struct pinned *pool, size_t rows, struct loss_ring **ret_ring) CHECK_RESULT;
 /** loss_ring_free() - wait for the losses on their way, and free; NULL allowed */
 void loss_ring_free(struct loss_ring *ring);

@@ -38,7 +38,8 @@ static size_t new_state_bytes(const struct state *state, const struct plan_layou
     return sum;
 }
 
-/* Gradient buffers of the trained units: a stack for the own stage, one buffer for the others. */
+/* Gradient buffers of the trained units: a stack for this rank's stage, one buffer for the
+ * others. */
 static size_t gradients_bytes(const struct state *state, const struct plan_layout *layout,
                               unsigned rank)
 {
@@ -58,7 +59,7 @@ static size_t gradients_bytes(const struct state *state, const struct plan_layou
     return sum;
 }
 
-/* The other end's gradient of a tied table, where that end is on another stage. */
+/* The other end's gradient of a tied table, if that end is on another stage. */
 static size_t tie_bytes(const struct state *state, const struct plan_layout *layout, unsigned rank)
 {
     unsigned stage = rank % layout->stage_count;

@@ -50,9 +50,9 @@ static bool last_stage(const struct engine *engine)
 }
 
 /*
- * Post a receive into one of the @count channels of a direction. Where the device waits and not the
- * host, the host is ahead by one message of each direction and no further: this bounds the work
- * that a failure leaves undone and the work in the device's queues.
+ * Post a receive into one of the @count channels of a direction. If the device waits and not the
+ * host, the host is ahead by at most one message of each direction: this bounds the work that a
+ * failure leaves undone and the work in the device's queues.
  */
 static int receive(struct tensor_channel *direction, unsigned count, unsigned index, uint64_t tag)
 {
@@ -99,7 +99,7 @@ struct pass {
     struct micro_batch batch;
     unsigned slot;
     uint64_t tag;
-    bool validates, keep; /* keep: what the backward needs */
+    bool validates, keep; /* keep: keep the data for backward */
 };
 
 /* One forward through the stage: input from the stage before, output to the stage after. */
@@ -156,7 +156,7 @@ static void add_loss(double *lane_loss, double loss, bool first)
     *lane_loss = step_record_known(first ? loss : *lane_loss + loss);
 }
 
-/* A micro-batch that is computed again has its loss in the sum already. */
+/* The loss of a micro-batch that is computed again is already in the sum. */
 static void add_training_loss(struct engine *engine, struct micro_batch batch, double loss)
 {
     unsigned *counted = &engine->share.loss_counts[batch.lane];
@@ -167,7 +167,7 @@ static void add_training_loss(struct engine *engine, struct micro_batch batch, d
     *counted = batch.index_in_lane + 1;
 }
 
-/* Of pipelines on a GPU nothing is kept of a step that is left (kept_step.c). */
+/* A pipeline on a GPU keeps nothing of a step that is left (kept_step.c). */
 static bool is_alone(const struct engine *engine)
 {
     return engine->plan->layout.stage_count == 1;
@@ -187,12 +187,13 @@ static int take_loss(struct engine *engine)
     double loss = loss_ring_take(engine->losses.ring);
     status = carrier_unguard(engine->routes->guard);
     record(engine, TRACE_LOSS, batch, began_ns);
-    if (!status || is_alone(engine)) /* of a pipeline, it may follow from input that never came */
+    if (!status || is_alone(engine)) /* in a pipeline, the loss may follow from input that never
+                                        arrived */
         add_training_loss(engine, batch, loss);
     return status;
 }
 
-/* Take all losses, also where the step is left: its sums may be kept, and losses go with them. */
+/* Take all losses, even if the step is left: its sums may be kept, with their losses. */
 static int take_losses(struct engine *engine, int status)
 {
     while (engine->losses.ring && loss_ring_oldest(engine->losses.ring) &&
@@ -240,7 +241,7 @@ static void next_turn(struct engine *engine)
     engine->timing.turn_began_ns = now_ns;
 }
 
-/* Return whether the step is left here: its links broke (a rank that needs no message would not
+/* Return whether to leave the step here: its links broke (a rank that needs no message would not
  * notice), or the watch breaks them. */
 static bool leaves(struct engine *engine)
 {
@@ -322,7 +323,7 @@ static int evaluate_lane(struct engine *engine, unsigned lane)
             return status;
         add_loss(&lane_loss, loss, false);
     }
-    if (last_stage(engine)) /* known only when it is complete: a part of it may be kept */
+    if (last_stage(engine)) /* set only when complete: a part of it may be kept */
         engine->state->hold.lane_validation_losses[lane] = lane_loss;
     return 0;
 }
@@ -377,8 +378,8 @@ static int unit_passed(struct engine *engine, unsigned unit)
     return status ? status : shadow_unit_passed(engine->shadow, unit);
 }
 
-/* Add a micro-batch to the gradients of @unit, by its whole backward or the deferred part. Where
- * backward is split, units are not at one micro-batch: those of a kept sum are skipped. */
+/* Add a micro-batch to the gradients of @unit, by its whole backward or the deferred part. If
+ * backward is split, units are at different micro-batches: those in a kept sum are skipped. */
 static int add_gradient(struct engine *engine, const struct schedule_operation *operation,
                         struct micro_batch batch, unsigned unit)
 {
@@ -455,8 +456,8 @@ static unsigned lowest_trained(const struct engine *engine)
     return MAX(engine->part.first_unit, engine->part.trained_from);
 }
 
-/* Between two units: let messages go on. A failure of the links is to be seen and reported soon,
- * however long an operation takes. */
+/* Advance messages between two units. A failure of the links must be seen and reported soon, even
+ * during a long operation. */
 static int pause(struct engine *engine)
 {
     int status = send_queue_poll(engine->channels.send_queue);
@@ -500,7 +501,7 @@ static int train_backward(struct engine *engine, const struct schedule_operation
     return status;
 }
 
-/* The gradients of weights of a micro-batch whose backward() has passed. */
+/* Compute the weight gradients of a micro-batch whose backward() has passed. */
 static int train_weights(struct engine *engine, const struct schedule_operation *operation)
 {
     struct micro_batch batch = micro_batch_at(engine, operation->micro_batch);
@@ -570,7 +571,7 @@ static int pass_all(struct engine *engine)
     return status;
 }
 
-/* Run the next operation. The time of the watch is none of the slot's speed. */
+/* Run the next operation. The time of the watch does not count for the slot's speed. */
 static int run_next(struct engine *engine, uint64_t *watched_ns)
 {
     struct engine_progress *progress = &engine->timing.progress;
@@ -586,7 +587,8 @@ static int run_next(struct engine *engine, uint64_t *watched_ns)
     return status;
 }
 
-/* Ask for the samples of the same micro-batches of the next step, for the layout usually stays. */
+/* Ask for the samples of the same micro-batches of the next step, because the layout usually
+ * stays. */
 static void begin_prefix(struct engine *engine)
 {
     const struct job_training *training = &engine->state->spec->train;
@@ -648,7 +650,7 @@ static int make_channel(struct engine *engine, struct tensor_channel *channel, e
     return tensor_channel_init(channel, &options);
 }
 
-/* Where a wait for the device keeps it from its work. */
+/* Open the ring where the host's wait for a loss would leave the device idle. */
 static int open_losses(struct engine *engine)
 {
     const struct job_spec *spec = engine->state->spec;

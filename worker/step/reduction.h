@@ -2,10 +2,10 @@
  * The all-reduce of one stage across its replicas (comm/reduce/reduce.h), one unit at a time: begun
  * as soon as backward has passed the unit, finished at the end of the step.
  *
- * Gradients are on the device, and the sums are made there where the carrier can move device
- * memory. Otherwise each unit has host copies of its subtrees, the sums are made on the copies, and
- * the complete sum is copied back. Additions of f32 are rounded the same way on both, so the bits
- * are the same. With one replica the gradients stay on the device.
+ * Gradients are on the device, and the sums are made there if the carrier can move device memory.
+ * Otherwise each unit has host copies of its subtrees, the sums are made on the copies, and the
+ * complete sum is copied back. Both round additions of f32 the same way, so the bits are the same.
+ * With one replica the gradients stay on the device.
  */
 #pragma once
 
@@ -16,10 +16,11 @@ struct reduction;
 /** reduction_new() - create the reduction for the trained units of the engine's stage; the engine
  * has its gradients and send queue. -ENOMEM */
 int reduction_new(struct engine *engine, struct reduction **ret_reduction) CHECK_RESULT;
-/** reduction_on_device() - true if the sums of @engine, which has its routes, are made there */
+/** reduction_on_device() - true if the sums of @engine, which has its routes, are made on the
+ * device */
 bool reduction_on_device(const struct engine *engine);
-/** reduction_room_bytes() - return the arena bytes that reduction_new() takes for @rank where sums
- * are made on the device: room for the other replicas' sums, for each unit from @trained_from on.
+/** reduction_room_bytes() - return the arena bytes that reduction_new() takes for @rank if sums are
+ * made on the device: room for the other replicas' sums, for each unit from @trained_from on.
  * SIZE_MAX: overflow, or no memory for the calculation */
 size_t reduction_room_bytes(const struct state *state, const struct plan_layout *layout,
                             unsigned rank, unsigned trained_from);

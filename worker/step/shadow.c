@@ -7,7 +7,7 @@
 
 struct shadow {
     const struct engine *engine;
-    int keeper; /* rank that shadows this worker's stage, if this worker feeds it; or -1 */
+    int keeper; /* the rank that shadows this worker's stage, if this worker feeds it; else -1 */
     struct tensor_channel *sends;    /* per unit of this stage */
     bool *fed;                       /* per unit of this stage: sent in this step */
     float **gradients;               /* per unit of the model; NULL: no copy, or frozen */
@@ -186,7 +186,8 @@ static int feed(struct shadow *shadow, unsigned unit)
     return tensor_channel_send(&shadow->sends[index], unit_tag(engine, unit));
 }
 
-/* A sum over the lanes is final with one replica and without the other end of a tied table. */
+/* A sum over the lanes is final after backward with one replica, and without the other end of a
+ * tied table. */
 static bool final_after_backward(const struct engine *engine, unsigned unit)
 {
     bool tied = state_tied(engine->state) && (unit == 0 || unit == engine->state->unit_count - 1);

@@ -4,7 +4,7 @@
  *
  * Roles: the plan names the worker that shadows each stage (elastic/planner/shadow_stages.h
  * decides). The stage's worker of replica 0 feeds the shadow. A shadow is a worker of the job with
- * a stage of its own: it has a rank in the commit tree, and the protocol rests on that.
+ * a stage of its own: it has a rank in the commit tree, on which the protocol relies.
  *
  * The protocol.
  *   1. When a generation begins, the shadow gets parameters and moments of the stage's units as any
@@ -15,21 +15,21 @@
  *      the reduction. The shadow has posted its receives when its step began, so bytes are read
  *      straight into their buffers and no link has to store them.
  *   3. The shadow sends HOLD(s) only when it has these gradients too. So the complete record, which
- *      is COMMIT(s), proves that every stage's gradients are held twice; the feeding worker waits
- *      for nothing. The shadow puts the units' square sums, computed from the gradients that it
- *      received, into its own record. Records that differ start a dispute
- * (worker/step/dispute_round.h), so each step checks that the two copies will be equal. After a
- * failure the step can be kept without the stage's worker.
+ *      is COMMIT(s), proves that two workers hold every stage's gradients. The feeding worker never
+ *      waits. The shadow puts the units' square sums, computed from the gradients that it received,
+ *      into its own record. Records that differ start a dispute (worker/step/dispute_round.h), so
+ *      each step checks that the two copies will be equal. After a failure the step can be kept
+ *      without the stage's worker.
  *   4. On COMMIT(s) both apply the same optimizer code to the same gradients with the same
  *      committed norm. Freezing is a function of the committed record, so both stop at the same
  *      unit; frozen units are only kept.
  *
  * The gradients are not sent one step later, hidden behind the next forward: if the stage's worker
  * dies when others have applied s and the shadow has no gradients of s, no worker can bring the
- * stage to s, and the others cannot go back. With HOLD by the shadow the table of
- * elastic/recovery/recovery.h holds with "survivor" read as worker or shadow, for each moment of
- * death. Before all hold: no worker has applied s, and s is replayed from the shadow's copy at
- * s - 1. All hold, or some have applied: the shadow holds, and applies by the plan's commit.
+ * stage to s, and the others cannot go back. With HOLD by the shadow, the table of
+ * elastic/recovery/recovery.h applies to each moment of death, with "survivor" read as worker or
+ * shadow. Before all hold: no worker has applied s, and s is replayed from the shadow's copy at s -
+ * 1. All hold, or some have applied: the shadow holds, and applies by the plan's commit.
  *
  * Cost: the bytes of the trained parameters once a step on the links (as much as for one more
  * replica), one more optimizer step and norm on the shadow's device, and four times the trained

@@ -2,7 +2,7 @@
  * Tied embeddings across stages: the token table's gradient is embedding's + head's, added in that
  * order on both sides, so the two copies take the same optimizer step (model/net/unit.h).
  *
- * Where both units are on one worker the sum is local; else the first and the last stage of a
+ * If both units are on one worker, the sum is local. Otherwise the first and the last stage of a
  * replica exchange their reduced gradients. The exchange ends when freezing unties the tables.
  */
 #pragma once

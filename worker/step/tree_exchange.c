@@ -19,7 +19,7 @@ static int receive(struct tree_exchange *exchange, uint64_t tag)
     return status ? status : tree_round_take(round, message, size_bytes);
 }
 
-/* Send a message that is too large to be copied, and wait until it is out. */
+/* Send a message that is too large to be copied, and wait until it is sent. */
 static int send_large(struct tree_exchange *exchange, unsigned first, unsigned count, uint64_t tag,
                       const struct bytes *message)
 {

@@ -1,6 +1,6 @@
 /*
  * Rounds along the tree of ranks (protocol/tree_round.h), carried out over the links of a
- * generation: this thread sends, and waits for what the round receives next.
+ * generation: this thread sends, and waits for the next messages of the round.
  */
 #pragma once
 
@@ -16,18 +16,19 @@ struct tree_exchange {
     uint64_t part_tag, answer_tag; /* of its messages up and down */
 };
 
-/** tree_exchange_gather() - take the parts of this rank's subtree. On rank 0 the answer can be
- * decided then. 0; -ECONNRESET, -ETIMEDOUT (the mesh failed); -ENOMEM; the errors of the round */
+/** tree_exchange_gather() - take the parts of this rank's subtree. After it rank 0 can decide the
+ * answer. 0; -ECONNRESET, -ETIMEDOUT (the mesh failed); -ENOMEM; the errors of the round */
 int tree_exchange_gather(struct tree_exchange *exchange) CHECK_RESULT;
-/** tree_exchange_run() - go on until this rank has the answer and has sent it on; errors as above
+/** tree_exchange_run() - continue until this rank has the answer and has forwarded it; errors as
+ * above
  */
 int tree_exchange_run(struct tree_exchange *exchange) CHECK_RESULT;
 
 /**
  * tree_exchange_await_all() - after a round of @kind: wait until all ranks have its answer
  *
- * All ranks call it when each has the answer and a rank is about to leave because of it. A link
- * that breaks now only ends the wait.
+ * All ranks call it when they have an answer that makes a rank leave. A link that breaks now only
+ * ends the wait.
  */
 void tree_exchange_await_all(struct mesh *mesh, const struct plan_layout *layout, unsigned rank,
                              enum tag_kind kind, uint64_t step);
