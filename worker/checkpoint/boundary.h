@@ -1,6 +1,6 @@
 /*
- * The step boundary whose state a checkpoint has: its step and generation, the ranks that write,
- * and the data of the manifest apart from its tensors.
+ * The step boundary of a checkpoint: its step and generation, the ranks that write, and the data of
+ * the manifest apart from its tensors.
  */
 #pragma once
 

@@ -29,7 +29,7 @@
 #define KEEPERS_LOOK_NS     NS_PER_SECOND
 #define KEEPERS_BYTES_A_SEC ((uint64_t)4 << 20)
 
-/* With copies: what the commit has of the other nodes. */
+/* With copies: the receipts and digests of the other nodes. */
 struct commit_copies {
     struct replication_receipt *receipts; /* per copy node that writes; NULL without copies */
     struct hash128 *part_digests;         /* per copy node: of the parts that rank 0 has merged */
@@ -183,7 +183,7 @@ static uint64_t keepers_deadline(uint64_t size_bytes)
 }
 
 /* A keeper that could not remove its folder may still hold copies of an earlier attempt, which
- * divided the state in another way. */
+ * divided the state differently. */
 static int check_receipts(struct checkpoint_commit *commit)
 {
     const struct replication *replication = commit->replication;
@@ -204,8 +204,8 @@ static int check_receipts(struct checkpoint_commit *commit)
     return 0;
 }
 
-/* Within a step, a keeper begins when its worker looks, which may be at the end of the step: there
- * is no limit until the step's commit has told all of them.
+/* Within a step, a keeper begins when its worker polls, perhaps only at the end of the step: there
+ * is no limit until the step's commit has told all keepers.
  * @deadline_ns: 0: not known yet */
 static int await_receipt(struct checkpoint_commit *commit, unsigned copy_node, uint64_t size_bytes,
                          uint64_t *deadline_ns)
@@ -261,7 +261,8 @@ static int commit_copies(struct checkpoint_commit *commit, const struct manifest
     if (!status)
         status = replication_write_seal(replication, &seal, &commit->error);
     for (unsigned copy_node = 0; !status && copy_node < replication->writer_count; copy_node++) {
-        uint64_t deadline_ns = keepers_deadline(shared_bytes); /* from the one before it on */
+        uint64_t deadline_ns = keepers_deadline(shared_bytes); /* counted from the previous
+                                                                  receipt */
         if (copy_node != replication->self)
             status = replication_await_placed(replication, copy_node, &seal, deadline_ns,
                                               &commit->error);

@@ -34,8 +34,8 @@ struct checkpoint_commit_options {
 
 /** checkpoint_commit_start() - start the thread; NULL when memory or threads are short */
 struct checkpoint_commit *checkpoint_commit_start(const struct checkpoint_commit_options *options);
-/** checkpoint_commit_keepers_told() - every rank knows that the shares are durable: from now on the
- * keepers' receipts are waited for a limited time only */
+/** checkpoint_commit_keepers_told() - note that every rank knows that the shares are durable: from
+ * now on the wait for the keepers' receipts has a time limit */
 void checkpoint_commit_keepers_told(struct checkpoint_commit *commit);
 bool checkpoint_commit_done(const struct checkpoint_commit *commit);
 uint64_t checkpoint_commit_step(const struct checkpoint_commit *commit);

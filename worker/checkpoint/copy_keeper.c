@@ -16,7 +16,7 @@ struct copy_keeper {
     struct error error;
 };
 
-/* True if the error is another node's, and so does not show a fault of this node's disk. */
+/* Return true for an error of another node, which does not show a fault of this node's disk. */
 static int of_another(int status)
 {
     return status == -EIO ? -EREMOTEIO : status;

@@ -1,5 +1,5 @@
 /*
- * The description of one rank's share of a checkpoint: a part of the manifest, in a file of its own
+ * The description of one rank's share of a checkpoint: a part of the manifest, in a separate file
  * beside the data until rank 0 has merged all parts.
  */
 #pragma once

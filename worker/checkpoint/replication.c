@@ -24,7 +24,7 @@
 #define PLACED      "placed"
 #define LOOK_MIN_NS (NS_PER_SECOND / 100)
 #define LOOK_MAX_NS (NS_PER_SECOND / 5)
-#define TRIES_MAX   5 /* to fetch one share when its node does not answer */
+#define TRIES_MAX   5 /* to fetch one share whose node does not answer */
 
 /* ---- start and end ---- */
 
@@ -139,7 +139,7 @@ static int read_note(struct replication *replication, unsigned copy_node, bool f
     return file_read(path, size_max, text, error);
 }
 
-/* Poll until the file exists: waiting costs the other node a request now and then. */
+/* Poll until the file exists: waiting costs the other node occasional requests. */
 static int await_note(struct replication *replication, unsigned copy_node, bool finished,
                       const char *file, uint64_t deadline_ns, json_t **ret_tree,
                       struct error *error)
@@ -203,7 +203,7 @@ int replication_part(struct replication *replication, unsigned rank, struct mani
 
 /* ---- copies ---- */
 
-/* With one folder for all nodes each node would rename the folder while the others use it. */
+/* If the nodes shared one folder, each node would rename it while the others use it. */
 static int check_own_folder(const struct replication *replication, unsigned rank,
                             struct error *error)
 {

@@ -1,10 +1,10 @@
 /*
  * One node's part in a checkpoint with copies (checkpoint/replicate/copy_place.h lists the steps).
  *
- * Nodes exchange no messages for it: a node writes files into its own part folder, and the nodes
- * that wait for them read that folder through its firnd. A file has one fact and is replaced as a
- * whole, so every node may read it again at any time, and a firnd that is away for a moment delays
- * the checkpoint and does not break it.
+ * Nodes exchange no messages for it: each node writes files into its own part folder, and other
+ * nodes poll that folder through its firnd. A file holds one fact and is replaced as a whole, so
+ * every node may read it again at any time. A firnd that is away for a moment delays the checkpoint
+ * and does not break it.
  *
  *   part-00003.json  the share of rank 3 (a manifest part)
  *   copies.json      this node's keeper: the nodes whose shares it has copies of, and any problem
@@ -32,7 +32,7 @@ struct replication_options {
 };
 
 struct replication {
-    struct plan *plan; /* its copy nodes: only those that take part */
+    struct plan *plan; /* with only the copy nodes that take part */
     char node[NAME_SIZE];
     char folder[JOB_PATH_SIZE];
     unsigned self, writer_count; /* indexes of copy nodes */
@@ -57,13 +57,13 @@ unsigned replication_copy_node(const struct replication *replication, unsigned r
 /** replication_path() - return the path of a file in this node's part folder */
 void replication_path(const struct replication *replication, const char *file,
                       char ret_path[JOB_PATH_SIZE + 64]);
-/** replication_tries_again() - a firnd that is being replaced is away for a moment: rest for a
- * time-out, and return true, if that may be the cause of @status and it is not the last of some
- * @tries (at first 0) */
+/** replication_tries_again() - wait for a time-out and return true if @status may come from a firnd
+ * that is being replaced, and tries are left
+ * @tries: counts the attempts, 0 at first */
 bool replication_tries_again(const struct replication *replication, int status, unsigned *tries);
 
 /** replication_part() - read the part of @rank from its node; *ret_digest is XXH3-128 of its text,
- * which names every file with its checksums */
+ * which lists every file with its checksums */
 int replication_part(struct replication *replication, unsigned rank, struct manifest *ret_part,
                      struct hash128 *ret_digest, struct error *error) CHECK_RESULT;
 /** replication_add_digest() - add a digest of a part to @sum; the order does not matter */
@@ -73,14 +73,13 @@ void replication_add_digest(struct hash128 *sum, struct hash128 digest);
 struct replication_receipt {
     bool has[PLAN_COPY_NODES_MAX]; /* by copy node: this copy node's share, besides its own */
     bool has_digest;               /* false: the writer's version has no digest */
-    struct hash128 digest; /* sum over the copied parts; differs between attempts at a checkpoint */
-    char problem[256];     /* empty: it has all the copies that it should have */
+    struct hash128 digest; /* sum over the copied parts; attempts at a checkpoint differ in it */
+    char problem[256];     /* empty: the node has all copies that it is to keep */
 };
 
 /**
  * replication_receive() - fetch the shares that this node is to keep copies of
- * @ret_receipt: the shares that are here; a share that could not be fetched is a problem, not an
- * error
+ * @ret_receipt: the shares present; a share that could not be fetched is a problem, not an error
  *
  * Return: 0; -ECANCELED; -EEXIST: the folder is shared with another node; -ENOMEM
  */

@@ -17,7 +17,7 @@ struct retention {
     bool done; /* written by the thread, with release */
     char folder[JOB_PATH_SIZE];
     uint64_t kept_from, step, spared_step;
-    uint64_t generation; /* only parts of those before it; 0: old checkpoints */
+    uint64_t generation; /* remove only parts of generations before it; 0: remove old checkpoints */
 };
 
 /* Count the kept checkpoints that are not pinned, as checkpoint_retain() needs it. */

@@ -1,10 +1,10 @@
 /*
- * Remove checkpoints that are no longer needed, in a thread of its own: deleting large files takes
+ * Remove checkpoints that are no longer needed, on a separate thread: deleting large files takes
  * long, and no step waits for it.
  *
- * The records in etcd decide, not the files on disk. Files go only after the record that names them
- * is gone, so every record's checkpoint exists, also when etcd is away for many checkpoints, and
- * when one of them was never recorded.
+ * The records in etcd decide, not the files on disk. Files are removed only after the record that
+ * names them is gone. So every record's checkpoint exists, even if etcd is away for many
+ * checkpoints or one of them was never recorded.
  */
 #pragma once
 
@@ -16,7 +16,7 @@ struct retention;
  * no record and are not pinned, and the remains of broken ones up to its step. NULL when memory or
  * threads are short. */
 struct retention *retention_start(const char *folder, const struct control_checkpoint *recorded);
-/** retention_start_parts() - remove parts that generations before @generation have left half
+/** retention_start_parts() - remove part folders that generations before @generation left half
  * written in
  * @folder; NULL as above */
 struct retention *retention_start_parts(const char *folder, uint64_t generation);

@@ -1,5 +1,5 @@
 /*
- * The host copy of a share of a checkpoint, where the state is in device memory.
+ * The host copy of a share of a checkpoint, if the state is in device memory.
  *
  * At a boundary the copy queue begins to copy the share's tensors to pinned memory, beside the next
  * step's computations. The optimizer waits for the queue; the writer (checkpoint/write/writer.h)

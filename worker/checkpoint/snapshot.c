@@ -29,7 +29,7 @@
 struct snapshot_share {
     struct checkpoint_writer *writer;
     bool staged;                      /* the share's memory is released */
-    uint64_t stall_ns;                /* time that the optimizer waited for that */
+    uint64_t stall_ns;                /* time that the optimizer waited for the release */
     struct share_copy *copy;          /* NULL: the writer reads the state in place */
     struct checkpoint_share *copying; /* begun, but not with the writer yet */
     struct share_tensors copying_tensors;
@@ -43,7 +43,7 @@ struct snapshot_copies {
     struct copy_keeper *keeper;      /* NULL on rank 0, whose commit does the same */
 };
 
-/* On rank 0: the commit in flight, and the outcome of the one before. */
+/* On rank 0: the commit in flight, and the outcome of the previous one. */
 struct snapshot_outcome {
     struct checkpoint_commit *commit;
     struct control_checkpoint *unreported; /* a commit not reported in its own generation */
@@ -54,7 +54,7 @@ struct snapshot {
     const struct state *state; /* borrowed */
     const struct io *io;
     char folder[JOB_PATH_SIZE];
-    struct checkpoint_home home;      /* of `folder`; only for the writer once it has started */
+    struct checkpoint_home home;      /* of `folder`; only the writer uses it once started */
     char metrics_path[JOB_PATH_SIZE]; /* rank 0: file of this node; else "" */
     char restored[JOB_PATH_SIZE];     /* the checkpoint that this worker restored, or "" */
     struct boundary begun;
@@ -260,7 +260,7 @@ static int begin_share(struct snapshot *snapshot, const struct plan *plan)
                                 : checkpoint_writer_begin(snapshot->share.writer, &share);
 }
 
-/* List the tensors of @rank's share as they are when all layers train that ever may. */
+/* List the tensors of @rank's share when all layers train that may ever train. */
 static int list_thawed(const struct state *state, const struct plan_layout *layout, unsigned rank,
                        struct share_tensors *ret_tensors)
 {
@@ -424,8 +424,8 @@ static int write_part(const struct snapshot *snapshot, const struct manifest *pa
     return part_file_write(directory, snapshot->begun.rank, part, error);
 }
 
-/* True for errors of this node's disk, which other writers do not have; not for errors of other
- * nodes or of memory. */
+/* Return true for errors of this node's disk, which other writers do not have, and false for errors
+ * of other nodes or of memory. */
 static bool is_of_the_disk(int code)
 {
     static const int codes[] = {-ENOSPC, -EDQUOT, -EROFS, -EIO, -EACCES, -EPERM, -ESTALE, -ENODEV};
@@ -483,7 +483,7 @@ static int poll_share(struct snapshot *snapshot, uint64_t deadline_ns, struct er
     if (status == 0 || status == -ETIMEDOUT)
         return 0;
     snapshot_release(snapshot);
-    if (status == 1) /* else of a generation that is over */
+    if (status == 1) /* otherwise the share is of an earlier generation */
         status = snapshot->progress.begun.step ? write_part(snapshot, &part, error) : 0;
     manifest_done(&part);
     return checkpoint_progress_share_ended(&snapshot->progress, outcome_of(status)) ? status : 0;
@@ -638,7 +638,7 @@ void snapshot_sweep(struct snapshot *snapshot, uint64_t generation)
 void snapshot_retain(struct snapshot *snapshot, const struct control_checkpoint *recorded)
 {
     if (job_keeps_copies(snapshot->state->spec))
-        return; /* every node's firnd does it for its own folder */
+        return; /* every node's firnd removes them in its own folder */
     if (!recorded->kept_from || (snapshot->retention && !retention_done(snapshot->retention)))
         return;
     retention_free(snapshot->retention);

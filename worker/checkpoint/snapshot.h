@@ -4,10 +4,10 @@
  *
  * A share's description (a manifest part) is written beside its data. Rank 0 learns from a step
  * commit, or a vote within the step, when every share is durable, reads the parts, and commits from
- * a thread of its own, so no step waits for it. A failed share is reported upwards the same way:
- * the checkpoint is abandoned, training continues, and an alarm is raised. A checkpoint that is
- * still being written when the layout changes is abandoned as well; the next generation makes up
- * for it (protocol/checkpoint_calendar.h).
+ * a thread of its own, so no step waits for the commit. A failed share is reported upwards the same
+ * way: the checkpoint is abandoned, training continues, and an alarm is raised. A checkpoint that
+ * is still being written when the layout changes is abandoned as well; the next generation writes
+ * one instead (protocol/checkpoint_calendar.h).
  */
 #pragma once
 
@@ -41,8 +41,8 @@ void snapshot_keep_history(struct snapshot *snapshot, const char *metrics_path);
  * (worker/checkpoint/source_files.h) while the job's own folder has none */
 void snapshot_keep_restored(struct snapshot *snapshot, const char *path);
 
-/** snapshot_reset() - begin a new generation: abandon checkpoints in flight, whose rest is not
- * written */
+/** snapshot_reset() - begin a new generation: abandon checkpoints in flight and write no more of
+ * them */
 void snapshot_reset(struct snapshot *snapshot);
 
 /** snapshot_sweep() - on rank 0, in the background: remove parts that generations before
@@ -54,7 +54,7 @@ void snapshot_sweep(struct snapshot *snapshot, uint64_t generation);
 void snapshot_give_up_copies(struct snapshot *snapshot, uint64_t step);
 
 /** snapshot_reserve() - for a new generation, whose units are held: allocate pinned memory for this
- * rank's share, where the state is in device memory; -ENOMEM with the number */
+ * rank's share if the state is in device memory; -ENOMEM with the number */
 int snapshot_reserve(struct snapshot *snapshot, const struct plan_layout *layout, unsigned rank,
                      struct error *error) CHECK_RESULT;
 
@@ -63,9 +63,8 @@ int snapshot_reserve(struct snapshot *snapshot, const struct plan_layout *layout
  * @left_out: (plan->worker_count,), the same at all ranks: ranks that write nothing, and count as
  * durable (elastic/copies/checkpoint_writers.h); copied. NULL: none
  *
- * Return: 0; -EBUSY (the checkpoint before is still being written: this one is skipped); others
- * with @error, and the step counts as failed: the checkpoint before it is not committed any more
- * either
+ * Return: 0; -EBUSY (the previous checkpoint is still being written: this one is skipped); others
+ * with @error, and the step counts as failed: the previous checkpoint is no longer committed either
  */
 int snapshot_begin(struct snapshot *snapshot, const struct plan *plan, unsigned rank,
                    const bool *left_out, struct error *error) CHECK_RESULT;
@@ -73,10 +72,10 @@ int snapshot_begin(struct snapshot *snapshot, const struct plan *plan, unsigned 
 /** snapshot_release() - wait until the parameters may change; call it before the optimizer step and
  * before dropping units */
 void snapshot_release(struct snapshot *snapshot);
-/** snapshot_release_until() - wait no longer than until @deadline_ns, monotonic. Return: whether
- * they may change */
+/** snapshot_release_until() - as snapshot_release(), until @deadline_ns, monotonic, at most.
+ * Return: true if the parameters may change */
 bool snapshot_release_until(struct snapshot *snapshot, uint64_t deadline_ns);
-/** snapshot_give_up() - write no more of a share that the parameters wait for; it fails */
+/** snapshot_give_up() - stop writing a share that the parameters wait for; the share fails */
 void snapshot_give_up(struct snapshot *snapshot);
 
 /**
@@ -97,9 +96,10 @@ bool snapshot_sits_out(const struct snapshot *snapshot);
  * snapshot_busy() - true if this rank cannot begin a checkpoint yet
  *
  * All ranks begin a step, or none does. If each rank decided alone, ranks would skip different
- * steps, and a step that not all ranks have begun becomes no checkpoint. So every rank reports it
- * in a commit, and a rank that is not busy then stays so until the next one. With copies rank 0 is
- * busy from the beginning of a step until the step is committed or has failed.
+ * steps, and a step that not all ranks have begun never becomes a checkpoint. So every rank reports
+ * in a commit whether it is busy, and a rank that is not busy then stays so until the next commit.
+ * With copies rank 0 is busy from the beginning of a step until the step is committed or has
+ * failed.
  */
 bool snapshot_busy(const struct snapshot *snapshot);
 /** snapshot_is_committing() - true if a commit is in flight here */
@@ -145,9 +145,9 @@ const char *snapshot_warning(const struct snapshot *snapshot);
 
 /**
  * snapshot_retain() - on rank 0: remove old checkpoints, in the background; @recorded is in etcd,
- * and of those before its `kept_from` at most one still is
+ * with at most one checkpoint from before its `kept_from`
  *
- * Only then: files that went before their record would leave a record without a checkpoint. The
- * call does nothing while the last one is still at work; the next one makes up for it.
+ * Call it only then: removing files before their record would leave a record without a checkpoint.
+ * The call does nothing while the last removal is still running; the next call catches up.
  */
 void snapshot_retain(struct snapshot *snapshot, const struct control_checkpoint *recorded);

@@ -1,11 +1,11 @@
 /*
- * Files of a model folder in checkpoints: a job that began from one (`model.from`) copies into each
- * checkpoint that folder's files beside the parameters, and the members of its config.json that the
- * job does not decide.
+ * Files of a model folder in checkpoints: a job that began from such a folder (`model.from`) copies
+ * the folder's files other than parameters into each checkpoint, and the members of its config.json
+ * that the job does not decide.
  *
  * The files come from the newest checkpoint before this one, else from the checkpoint that this
- * worker restored, else from the folder of model.from itself: so they survive when that folder is
- * changed or deleted.
+ * worker restored, else from the folder of model.from itself. So they survive a change or removal
+ * of that folder.
  */
 #pragma once
 

@@ -18,7 +18,7 @@ uint64_t state_writer_bytes(const struct state *state)
     return elements * sizeof(float);
 }
 
-/* True if the state fits into the least arena: more pages would be touched for nothing. */
+/* True if the state fits into the least arena: a larger one would touch pages in vain. */
 static bool is_small(const struct state *state)
 {
     return state_writer_bytes(state) <= PROCESS_SMALL_STAGING_BYTES;

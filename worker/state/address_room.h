@@ -1,7 +1,7 @@
 /*
- * A range of addresses for as much memory as the machine has, of which a process uses the first
- * part: it can use more later without moving the data there or touching its pages again. Addresses
- * cost nothing and reserve no memory.
+ * A range of addresses as large as the machine's memory. A process uses its first part, and can use
+ * more later without moving the data or touching its pages again. Addresses cost nothing and
+ * reserve no memory.
  */
 #pragma once
 

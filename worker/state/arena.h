@@ -8,16 +8,16 @@
  * or for the new engine after a freeze. If that needs more, the old allocation is freed first, so
  * two never exist at the same time.
  *
- * Zeroing a device's memory takes a millisecond for each gigabyte, and its libraries may read
- * beyond what was written, so it is zeroed for each generation. The host takes 150 times as long,
- * in the pause between two generations. So nothing may read a part of host memory before it is
- * written (tests/engine/test_dirty_memory.c).
+ * Device memory is zeroed for each generation: zeroing takes a millisecond per gigabyte, and the
+ * device's libraries may read beyond the written bytes. Host memory is not zeroed: it takes 150
+ * times as long, in the pause between two generations. So no code may read a part of host memory
+ * before writing it (tests/engine/test_dirty_memory.c).
  *
  * Fresh host pages cost as much as computing on them for a while, so host memory is kept as well;
- * but pages beyond the need go back to the system, because all processes share it and a plan has
- * counted no more (elastic/planner/process_memory.h). Under the address sanitizer each part of host
- * memory is an allocation of its own, so that its bounds are checked. A part that was not counted
- * is an allocation of its own, too.
+ * but pages beyond the need go back to the system, because all processes share host memory and the
+ * plan has counted no more (elastic/planner/process_memory.h). Under the address sanitizer each
+ * part of host memory is an allocation of its own, so that its bounds are checked. A part that was
+ * not counted is an allocation of its own, too.
  */
 #pragma once
 
@@ -39,24 +39,24 @@ size_t arena_part_bytes(size_t size_bytes);
  *
  * Return: 0; -ENOMEM: nothing is held */
 int arena_reserve(struct arena *arena, size_t size_bytes, struct error *error) CHECK_RESULT;
-/** arena_extend() - make room for the next generation while parts are in use, with all pages: host
- * memory that can grow in its place, else nothing happens
- * @device: of the arena's kernel; one of the calling thread, which may be another than that of the
- * parts as long as none is taken or returned
+/** arena_extend() - make room for the next generation, with all pages, while parts are in use. Only
+ * host memory that can grow in place is extended; otherwise the call does nothing
+ * @device: of the arena's kernel and of the calling thread; another thread may own the parts as
+ * long as no part is taken or returned
  *
  * Return: 0; -ENOMEM */
 int arena_extend(struct arena *arena, struct kernel_device *device, size_t size_bytes,
                  struct error *error) CHECK_RESULT;
 /**
- * arena_begin() - make @size_bytes available for parts; on a device zeroed, on all of its queues
+ * arena_begin() - make @size_bytes available for parts; on a device zeroed for all of its queues
  *
- * No part is in use but for those of arena_end_at(), which @size_bytes includes. Waits for the
- * device.
+ * No part is in use except those that arena_end_at() left, which @size_bytes includes. Waits for
+ * the device.
  * Return: 0; -ENOMEM: nothing is held; others: the device has failed
  */
 int arena_begin(struct arena *arena, size_t size_bytes, struct error *error) CHECK_RESULT;
-/** arena_take() - hand out a part, valid until arena_end(): zeroed on a device, on the host with
- * any content. 0, -ENOMEM */
+/** arena_take() - hand out a part, valid until arena_end(): zeroed on a device, uninitialized on
+ * the host. 0, -ENOMEM */
 int arena_take(struct arena *arena, size_t size_bytes, void **ret_memory) CHECK_RESULT;
 /** arena_end() - take back all parts; no queue of the device uses them any more */
 void arena_end(struct arena *arena);
@@ -69,7 +69,7 @@ struct arena_mark {
 
 /** arena_mark() - mark the parts handed out so far */
 struct arena_mark arena_mark(const struct arena *arena);
-/** arena_end_at() - take back the parts after @mark; the parts before it stay as they are, also in
+/** arena_end_at() - take back the parts after @mark; the parts before it stay unchanged, even in
  * the next arena_begin() if arena_fits() */
 void arena_end_at(struct arena *arena, struct arena_mark mark);
 

@@ -17,8 +17,8 @@ void footprint_open(struct footprint *footprint, const struct kernel *kernel,
     kernel->memory(device, &footprint->free_at_first, &total_bytes);
 }
 
-/* "5" to clear_refs resets the peak to the present resident size (proc(5)). Where a process may not
- * write it, the peak since its start counts: more than the generation's, never less. */
+/* "5" to clear_refs resets the peak to the present resident size (proc(5)). If a process may not
+ * write it, the peak since its start counts, which is never less than the generation's. */
 void footprint_restart(struct footprint *footprint)
 {
     AUTO_CLOSE int file = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);

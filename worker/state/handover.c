@@ -9,31 +9,33 @@
 #include "worker/device/tags.h"
 
 #define ARRAYS_MAX    3                 /* parameters and two moments */
-#define MESSAGE_BYTES ((size_t)4 << 20) /* a message of the step waits for no more */
+#define MESSAGE_BYTES ((size_t)4 << 20) /* a message of the step waits for at most one of these */
 #define STAGED_BYTES  ((size_t)128 << 20)
 
-/* An array of a unit in host memory, where device memory is not that: one copy for all workers that
- * it goes to. */
+/* An array of a unit, copied to host memory if device memory is separate: one copy serves all
+ * receivers. */
 struct copy {
     void *data;
     unsigned users;
 };
 
-/* One array of one unit on its way to another rank, or from it. */
+/* One array of one unit on its way to or from another rank. */
 struct transfer {
     const struct plan_move *move;
     unsigned array;                 /* 0: the parameters */
     struct copy *copy;              /* NULL: from or into the unit itself */
-    struct mesh_request **requests; /* owned, of its messages, and NULL; NULL: not posted yet */
+    struct mesh_request **requests; /* owned, of its messages, ended by NULL; NULL: not posted
+                                       yet */
     unsigned done;                  /* messages that are through */
-    bool drops;                     /* of a unit that is held already: received and dropped */
+    bool drops;                     /* the unit is held already: receive and drop */
 };
 
 /* All transfers of one direction, in the order in which all ranks post them: arrays, then units. */
 struct transfers {
     struct transfer *list;
-    unsigned count, posted, done; /* transfers before these are posted, and through */
-    size_t staged_bytes;          /* posted and not through */
+    unsigned count, posted, done; /* transfers before `posted` are posted, those before `done` are
+                                     completed */
+    size_t staged_bytes;          /* posted and not completed */
 };
 
 struct handover {
@@ -41,10 +43,10 @@ struct handover {
     const struct plan *plan;
     unsigned rank;
     struct mesh *mesh;
-    unsigned taken; /* of moves before this one to this rank, the memory is taken */
+    unsigned taken; /* memory is taken for the moves to this rank before this one */
     struct transfers sends, receives;
     struct unit_arrivals arrivals;
-    bool waits;  /* a call waits already, and makes it advance */
+    bool waits;  /* a call is waiting, and advances the transfers */
     int failure; /* the first error; 0: none */
 };
 
@@ -78,7 +80,7 @@ static int compare_moves(const void *a, const void *b)
     return one < other ? -1 : one > other;
 }
 
-/* List the moves from this rank, or to it, by units. */
+/* List the moves from or to this rank, by units. */
 static int list_moves(const struct handover *handover, bool sends,
                       const struct plan_move ***ret_moves, unsigned *ret_count)
 {
@@ -98,7 +100,7 @@ static int list_moves(const struct handover *handover, bool sends,
     return 0;
 }
 
-/* Of units that this rank has, or has taken. */
+/* List the transfers of units that this rank holds, or has taken. */
 static int list_transfers(const struct handover *handover, bool sends,
                           struct transfers *ret_transfers)
 {
@@ -148,7 +150,7 @@ static void copy_release(struct copy *copy)
     free(copy);
 }
 
-/* Free what the transfer had to post; its messages are through. */
+/* Free the requests and the copy of a transfer, whose messages are completed. */
 static void transfer_done(struct transfer *transfer)
 {
     free(transfer->requests);
@@ -164,7 +166,7 @@ static bool same_array(const struct transfer *one, const struct transfer *other)
     return one->array == other->array && one->move->unit == other->move->unit;
 }
 
-/* Bring the array of a send to the host. The transfer before may have a copy of it. */
+/* Copy the array of a send to the host. The previous transfer may have a copy of it. */
 static int download(const struct handover *handover, struct transfer *transfer)
 {
     const struct state *state = handover->state;
@@ -250,7 +252,7 @@ static int post(const struct handover *handover, bool sends, struct transfers *t
 
 /* ---- arriving ---- */
 
-/* All of an array is here. */
+/* Store an array that has arrived in full. */
 static void land(struct handover *handover, const struct transfer *transfer)
 {
     struct state *state = handover->state;
@@ -270,7 +272,7 @@ static void land(struct handover *handover, const struct transfer *transfer)
         unit_arrivals_whole(&handover->arrivals, unit);
 }
 
-/* Return the first message that is not through; NULL: nothing is posted. */
+/* Return the first message that is not completed; NULL: nothing is posted. */
 static struct mesh_request *first_request(const struct transfers *transfers)
 {
     if (transfers->done == transfers->posted)
@@ -280,7 +282,7 @@ static struct mesh_request *first_request(const struct transfers *transfers)
     return transfer->requests ? transfer->requests[transfer->done] : NULL;
 }
 
-/* Take the results of the messages that are through. */
+/* Take the results of the completed messages. */
 static int settle(struct handover *handover, bool sends, struct transfers *transfers)
 {
     struct mesh_request *request;
@@ -303,7 +305,7 @@ static int settle(struct handover *handover, bool sends, struct transfers *trans
 
 static int advance(struct handover *handover)
 {
-    int status = handover->failure; /* a look that met it could not report it */
+    int status = handover->failure; /* an earlier advance could not report it */
 
     if (!status)
         status = settle(handover, false, &handover->receives);
@@ -317,7 +319,7 @@ static int advance(struct handover *handover)
     return status;
 }
 
-/* The mesh may call this while this thread waits (mesh_meanwhile()), here for one. */
+/* The mesh may call this while this thread waits (mesh_meanwhile()), also in await(). */
 int handover_advance(struct handover *handover)
 {
     return handover->waits ? 0 : advance(handover);
@@ -335,7 +337,8 @@ static bool is_over(const struct handover *handover, unsigned unit)
            handover->sends.done == handover->sends.count;
 }
 
-/* Both directions go on meanwhile: the other end may wait for one before it does the other. */
+/* Advance both directions while waiting: the other end may wait for one before it serves the
+ * other. */
 static int await(struct handover *handover,
                  bool (*reached)(const struct handover *handover, unsigned unit), unsigned unit)
 {
@@ -508,7 +511,7 @@ int handover_begin(struct state *state, const struct plan *plan, unsigned rank, 
     return 0;
 }
 
-/* Wait for all that was posted. */
+/* Wait for all posted messages. */
 static void close_transfers(struct transfers *transfers)
 {
     for (unsigned i = transfers->done; i < transfers->posted; i++) {

@@ -25,7 +25,7 @@ static uint64_t rounding_stream(const struct state *state, unsigned index, unsig
     return (uint64_t)state->unit_count * first + (uint64_t)index * UNIT_TENSORS_MAX + tensor;
 }
 
-/* Returns the number of tensors. */
+/* List the tensors of one unit. Return their number. */
 static unsigned list_tensors(const struct state *state, unsigned index, const float *gradient,
                              struct kernel_adamw_tensor *tensors)
 {

@@ -9,8 +9,8 @@
 #include "worker/state/canonical.h"
 
 /*
- * Requests are collected and then read all at once, so that reads of the whole restore overlap.
- * Where device memory is not the process's own they are read and uploaded one unit at a time.
+ * Requests are collected and then read all at once, so that reads of the whole restore overlap. If
+ * the device has memory of its own, they are read and uploaded one unit at a time.
  */
 struct reading {
     struct state *state;
@@ -140,8 +140,8 @@ static bool same(const json_t *a, const json_t *b, const char *section, const ch
     return key ? json_equal(json_object_get(a, key), json_object_get(b, key)) : json_equal(a, b);
 }
 
-/* Forget what cannot be compared: a job that continues from another one's checkpoint on the user's
- * request may have other data, or measure otherwise. */
+/* Forget values that cannot be compared: a job that continues from another job's checkpoint on the
+ * user's request may have other data, or another evaluation. */
 static int forget(struct state *state, const struct manifest *manifest)
 {
     AUTO_JSON json_t *mine = job_spec_encode(state->spec);

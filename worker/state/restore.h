@@ -14,6 +14,6 @@ int restore_units(struct state *state, const char *path, unsigned first, unsigne
                   struct error *error) CHECK_RESULT;
 
 /** restore_copies() - as restore_units(), from a checkpoint whose files are on several nodes; also
- * -EHOSTUNREACH when too many of the nodes are away */
+ * -EHOSTUNREACH if too many of the nodes are away */
 int restore_copies(struct state *state, const struct checkpoint_source *source, unsigned first,
                    unsigned count, struct error *error) CHECK_RESULT;

@@ -239,7 +239,7 @@ int state_decode(const json_t *tree, unsigned layers, struct freeze_state *ret_f
     return status;
 }
 
-/* Initialize a unit's parameters, through the host where the device has memory of its own. */
+/* Initialize a unit's parameters, through the host if the device has memory of its own. */
 static int initialize_unit(struct state *state, unsigned index)
 {
     struct state_unit *unit = &state->units[index];
@@ -271,7 +271,7 @@ int state_initialize(struct state *state, unsigned first, unsigned count, struct
     return 0;
 }
 
-/* Drop the moments of frozen units, or clear them where they may be wanted again. */
+/* Drop the moments of frozen units, or clear them if the units may thaw. */
 static void freeze_moments(struct state *state, unsigned frozen_before)
 {
     unsigned settled = state_settled_units(state);

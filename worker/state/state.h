@@ -4,8 +4,8 @@
  *
  * Between steps all held units are at `applied_step`. `holds` is true when the reduced gradients of
  * step applied_step + 1 are complete for the units of the current stage and for those that this
- * worker shadows (HOLD in elastic/recovery/recovery.h); the gradients are in the engine that
- * computed them, which is kept until they are applied or dropped.
+ * worker shadows (HOLD in elastic/recovery/recovery.h). The engine that computed the gradients
+ * keeps them, and is kept until they are applied or dropped.
  */
 #pragma once
 
@@ -36,7 +36,7 @@ struct state {
     struct arena *arena;           /* memory of an engine */
     struct pinned *pinned;         /* buffers of an engine's messages */
     unsigned thread_count;         /* host threads that initialize a unit; 1 unless set */
-    struct load_listener listener; /* told while units are read from files; none unless set */
+    struct load_listener listener; /* notified while units are read from files; none unless set */
     unsigned unit_count;
     struct state_unit *units;
     struct kernel_adamw_tensor *step_tensors; /* room for all of one optimizer step */
@@ -63,8 +63,8 @@ int state_model(const struct job_model *job_model, struct model_spec *ret_model,
 /** state_reserve_unit() - allocate the memory of a unit that is not held, before its state arrives;
  * with moments if @trained (now or later). Zeroed, so all its pages exist. -ENOMEM: nothing is
  * reserved
- * @device: that of the state, or another one of its kernel, for another thread than that of the
- * state, which may use all other units meanwhile */
+ * @device: that of the state, or another one of its kernel if another thread calls; the state's
+ * thread may use all other units meanwhile */
 int state_reserve_unit(struct state *state, struct kernel_device *device, unsigned index,
                        bool trained, struct error *error) CHECK_RESULT;
 /** state_take_unit() - mark a unit held, in reserved memory if there is any (zeroed; moments unless
@@ -82,8 +82,8 @@ void state_begin(struct state *state);
 int state_initialize(struct state *state, unsigned first, unsigned count,
                      struct error *error) CHECK_RESULT;
 
-/** state_make_weights() - compute weights from parameters that came from elsewhere; AdamW keeps
- * them equal */
+/** state_make_weights() - compute the weights from parameters of another source; AdamW keeps them
+ * equal afterwards */
 void state_make_weights(struct state *state, unsigned index);
 
 static inline unsigned state_frozen_units(const struct state *state)

@@ -12,7 +12,7 @@ struct state_digest {
     struct kernel_flat_tensor *tensors; /* unit_count * TENSORS_OF_UNIT; the digests too */
     uint64_t *made;
     struct unit_digests digests;
-    uint64_t all_step; /* boundary at which they are of all units; UINT64_MAX: none */
+    uint64_t all_step; /* boundary at which the digests cover all units; UINT64_MAX: none */
 };
 
 int state_digest_new(const struct state *state, struct state_digest **ret_check)

@@ -1,18 +1,17 @@
 /*
  * Problem: a wrong bit of a parameter or a moment in one of several replicas does not show in any
- * gradient. The wrong lanes' gradients go into the sums of all replicas alike, so all continue with
- * the same wrong sums, and the replica trains a different model.
+ * gradient. The gradients of the wrong lanes go into the sums of all replicas alike, so all
+ * continue with the same wrong sums, and the one replica trains a different model.
  *
- * Design: digests (kernel->digests()) of the state ride in the commit: of one unit per step, in
- * turn, frozen ones too, and of all units in the step after a boundary at which a checkpoint is
- * begun: in its commit, or before, in the vote on the checkpoint (protocol/checkpoint_vote.h). The
- * checkpoint is committed after the comparison, so a recorded checkpoint was equal on all replicas,
- * and the job can go back to it. A wrong bit is found within
+ * Design: the commit carries digests (kernel->digests()) of the state: of one unit per step, in
+ * turn, frozen ones included. After a boundary at which a checkpoint begins, the digests of all
+ * units are compared in the next step: in its commit, or earlier in the vote on the checkpoint
+ * (protocol/checkpoint_vote.h). The checkpoint is committed after the comparison, so a recorded
+ * checkpoint was equal on all replicas, and the job can go back to it. A wrong bit is found within
  * as many steps as the model has units, at the cost of reading one unit's state per step.
  *
  * Not compared: units with a single holder, and weights in bf16, which the optimizer computes from
- * the parameters in each step. Nothing is compared where elastic.mixed_devices lets unlike devices
- * compute.
+ * the parameters in each step. Nothing is compared if elastic.mixed_devices allows unlike devices.
  */
 #pragma once
 
@@ -24,23 +23,22 @@
 #include "protocol/unit_digests.h"
 #include "worker/state/state.h"
 
-struct state_digest; /* opaque: room for the tensors of the model */
+struct state_digest; /* opaque: memory for the tensors of the model */
 
 /** state_digest_new() - allocate; @state is borrowed; -ENOMEM */
 int state_digest_new(const struct state *state, struct state_digest **ret_check) CHECK_RESULT;
 void state_digest_free(struct state_digest *check); /* NULL allowed */
 
 /**
- * state_digest_run() - compute digests of the units that @rank of @layout keeps and other ranks
- * keep, too
- * @all: of each such unit; else of the one whose turn it is at this boundary
+ * state_digest_run() - compute digests of the units that both @rank of @layout and other ranks keep
+ * @all: of each such unit; else of the one in turn at this boundary
  *
  * Waits for the device. After its failure the digests are undefined; synchronize() reports it.
  */
 void state_digest_run(struct state_digest *check, const struct plan_layout *layout, unsigned rank,
                       bool all);
-/** state_digest_all() - return the digests of all units at this boundary, computed by the first
- * call at it; borrowed until the next run */
+/** state_digest_all() - return the digests of all units at this boundary, which the first call
+ * computes; borrowed until the next run */
 const struct unit_digests *state_digest_all(struct state_digest *check,
                                             const struct plan_layout *layout, unsigned rank);
 
