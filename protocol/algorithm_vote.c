@@ -27,7 +27,7 @@ static void count_choice(struct algorithm_choices *sum, struct algorithm_choice 
         sum->list[place].weight += one.weight;
 }
 
-/* Return the choice that wins for the shape at @place, and whether another choice was there. */
+/* Return the winning choice for the shape at @place, and whether there was another choice. */
 static const struct algorithm_choice *winner_at(const struct algorithm_choices *choices,
                                                 unsigned place, bool *ret_disputed)
 {

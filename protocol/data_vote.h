@@ -1,7 +1,7 @@
 /*
  * A vote on the training data: all workers of a job must read the same data, because a worker with
- * other files would train another run. Only the workers that differ must leave, so the workers vote
- * before a generation's first step, up and down the tree of ranks. Where they disagree no worker
+ * other files would train a different run. Only the workers that differ must leave, so the workers
+ * vote before a generation's first step, up and down the tree of ranks. If they disagree, no worker
  * leaves before all know the outcome: a worker with wrong data that only saw its links break would
  * be planned into the next generation. The data behind the state that the workers hold wins. Before
  * the first step the data of more than half of the workers wins; without a majority all must leave,
@@ -30,7 +30,8 @@ struct data_votes {
     } list[DATA_VOTES_MAX];
 };
 
-/** data_votes_init() - init for one rank, whose state was trained on @known (0: on no data) */
+/** data_votes_init() - initialize for one rank, whose state was trained on @known (0: on no
+ * data) */
 void data_votes_init(struct data_votes *votes, uint64_t digest, uint64_t known);
 /** data_votes_merge() - add @part to @sum; -EBADMSG: the states come from different data, which is
  * impossible within a run */
@@ -40,8 +41,8 @@ uint64_t data_votes_outcome(const struct data_votes *votes);
 
 /* The outcome, the same on all ranks. */
 struct data_vote_outcome {
-    bool known;      /* some worker has state: the data behind that state counts */
-    uint64_t digest; /* of the data that counts; 0: no majority */
+    bool known;      /* some worker has trained state, whose data counts */
+    uint64_t digest; /* of the data that wins; 0: no majority */
     bool unanimous;
 };
 

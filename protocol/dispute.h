@@ -1,27 +1,27 @@
 /*
  * Problem: after a reduction all replicas of a stage, and its shadow, hold the same gradients, and
- * before it the same parameters and moments. Where one replica differs, a bit was lost in a memory,
- * a device or a link, and a worker that continues from the wrong bit trains a different model. The
- * square sums and the digests in every commit show that replicas differ, but not which is wrong.
+ * before it the same parameters and moments. If one replica differs, a bit was wrong in a memory, a
+ * device or a link, and a worker that continues from it trains a different model. The square sums
+ * and the digests in every commit show that replicas differ, but not which one is wrong.
  *
  * Design: a disputed step does not commit. The root of the commit tree informs all ranks. Then all
  * claims (rank, unit, bits of the square sum or the digest) go up the tree of ranks, and one
  * verdict comes down (elastic/step/dispute_verdict.h). An accused worker leaves, its slot goes out
  * of service, and the others continue. Without a majority the wrong replica is not known; if the
- * dispute comes back, all holders of that unit leave. No worker leaves before all ranks have the
+ * dispute recurs, all holders of that unit leave. No worker leaves before all ranks have the
  * verdict: a rank that only sees its links break would not know why.
  *
- * Gradients: with every verdict, and also without one, no rank holds the step any more. The step is
- * computed again from the state before it, which every rank still has. A disputed gradient must
- * not be applied because the replicas that disagreed died before the verdict.
+ * Gradients: with or without a verdict, no rank holds the step any more. The step is computed again
+ * from the state before it, which every rank still has. The death of the disagreeing replicas
+ * before the verdict must not lead to a disputed gradient being applied.
  *
  * State: a wrong state is older than the step, and all gradients since then were computed with it,
  * so the state of every rank is wrong. All ranks drop their state, with every verdict, and the job
  * goes back to the newest checkpoint, whose state was equal on all ranks
  * (worker/state/state_digest.h). A majority that got its state from the wrong replica accuses the
  * right one: this costs a slot, but no bit. A rank that does not learn of the dispute, because
- * links broke meanwhile, reports its state as good; but one report of a rank that knows is enough
- * for the leader to discard the state of all (CAUSE_STATE_DISPUTED).
+ * links broke meanwhile, reports its state as good. But one report of a rank that knows is enough
+ * for the leader to discard the state of all ranks (CAUSE_STATE_DISPUTED).
  *
  * Not detected: errors that all replicas share, and errors in units with a single holder.
  */
@@ -39,7 +39,7 @@
 #include "protocol/tree_round.h"
 #include "protocol/unit_digests.h"
 
-/* In ascending order of severity: where both differ, the dispute is about state. */
+/* In ascending order of severity: if both differ, the dispute is about state. */
 enum dispute_about { DISPUTE_NOTHING, DISPUTE_GRADIENTS, DISPUTE_STATE };
 
 /* The claims of a subtree of ranks. */
@@ -61,8 +61,8 @@ struct dispute {
  * @layout: borrowed until the end of the round
  *
  * All workers of @layout begin it once a commit was found to be in dispute. The verdict accuses at
- * least one rank. Errors of the round (protocol/tree_round.h): -EBADMSG, also where the claims
- * agree and so give no reason for a dispute; -ENOMEM. Call dispute_done() in any case.
+ * least one rank. Errors of the round (protocol/tree_round.h): -EBADMSG, also if the claims agree
+ * and so give no reason for a dispute; -ENOMEM. Call dispute_done() in any case.
  */
 int dispute_begin(struct dispute *dispute, struct tree_round *round,
                   const struct plan_layout *layout, unsigned rank,
@@ -70,14 +70,14 @@ int dispute_begin(struct dispute *dispute, struct tree_round *round,
 void dispute_done(struct dispute *dispute);
 
 /** dispute_list_claims() - list the claims of @rank in a dispute: the square sums of @record, or
- * @digests. @ret_claims has STEP_RECORD_UNITS_MAX entries. Return: how many */
+ * @digests. @ret_claims has STEP_RECORD_UNITS_MAX entries. Return: their number */
 size_t dispute_list_claims(const struct step_record *record, const struct unit_digests *digests,
                            enum dispute_about about, unsigned rank,
                            struct dispute_verdict_claim *ret_claims);
 
 /**
  * dispute_outcome() - decide the consequence of the verdict on @step for @rank
- * @again: this rank has seen it in dispute before, without a majority
+ * @again: this rank has seen that step in dispute before, without a majority
  *
  * Return, always with a text in @error: -ENOTRECOVERABLE: the slot of @rank must go out of service;
  * about gradients -ECONNRESET: other ranks leave, or -EAGAIN: the wrong rank is not known; about
@@ -93,8 +93,8 @@ const char *dispute_what_follows(enum dispute_about about);
 
 /*
  * A worker's record of disputes without a majority; all zero: none. The record is local to one
- * process: a process that replaced another one after the first of two disputes has seen only the
- * second and stays, while the process that has seen both leaves.
+ * process: a process that started between two disputes has seen only the second and stays, while a
+ * process that has seen both leaves.
  */
 struct dispute_memory {
     uint64_t gradients_step; /* of the last dispute; reset when the job goes back to a checkpoint */
@@ -108,9 +108,9 @@ void dispute_memory_rollback(struct dispute_memory *memory);
  * dispute_memory_has_seen() - return whether there was a dispute without a majority before
  * @interval: steps between checkpoints; 0: none are made. @unit_count: of the model
  *
- * About gradients: of the same step. A dispute about state counts if the last one is no older than
- * an interval of checkpoints, or than the number of steps in which all units are compared: a worker
- * that loses bits that often makes no progress.
+ * A dispute about gradients counts if the last one was about the same step. A dispute about state
+ * counts if the last one is no older than an interval of checkpoints, or than the number of steps
+ * in which all units are compared: a worker that loses bits that often makes no progress.
  */
 bool dispute_memory_has_seen(const struct dispute_memory *memory, enum dispute_about about,
                              uint64_t step, uint64_t interval, unsigned unit_count);

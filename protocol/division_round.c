@@ -56,7 +56,7 @@ static int take_part(void *content, unsigned child, const void *data, size_t siz
     return unpack_facts(&words, round);
 }
 
-/* Too many facts for one message are none: the step is computed as the plan says. */
+/* Facts that exceed one message count as none: the step is then computed as the plan says. */
 static int pack_part(const void *content, struct bytes *message)
 {
     size_t before_bytes = message->size_bytes;
@@ -102,7 +102,7 @@ static int unpack_division(struct words_reader *reader, uint64_t step,
     return reader->status;
 }
 
-/* Whether the division counts on a sum or a loss that this rank does not have. */
+/* Return whether the division counts on a sum or a loss that this rank does not have. */
 static bool counts_on_more(const struct division_round *round)
 {
     const struct plan_layout *layout = round->layout;

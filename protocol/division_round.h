@@ -1,5 +1,5 @@
 /*
- * When a generation begins from memory, all ranks agree on how the step in progress goes on: facts
+ * When a generation begins from memory, all ranks agree how the step in progress continues: facts
  * go up the tree of ranks, the root divides the step, and the division comes down
  * (protocol/step_division.h). The cost is two messages of a few words for each lane in progress.
  */
@@ -9,7 +9,7 @@
 #include "protocol/step_division.h"
 #include "protocol/tree_round.h"
 
-/* The question, the same on all ranks but for the rank. */
+/* The question, the same on all ranks except for `rank`. */
 struct division_question {
     const struct plan_layout *layout; /* borrowed until the end of the round */
     unsigned rank;                    /* of this worker */
@@ -33,8 +33,8 @@ struct division_round {
  * division_round_begin() - begin the round of one rank
  * @mine: the facts of this rank; taken
  *
- * Errors of the round (protocol/tree_round.h): -EBADMSG, also where the division counts on a sum
- * that this rank does not have; -ENOMEM. Call division_round_done() in any case.
+ * Errors of the round (protocol/tree_round.h): -EBADMSG, also if the division counts on a sum that
+ * this rank does not have; -ENOMEM. Call division_round_done() in any case.
  */
 int division_round_begin(struct division_round *content, struct tree_round *round,
                          const struct division_question *question,

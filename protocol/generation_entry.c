@@ -1,6 +1,6 @@
 #include "protocol/generation_entry.h"
 
-/* An operation of another stage takes at most so many times as long: it has other units, or goes
+/* An operation of another stage takes at most this many times as long: it has other units, or is a
  * backward. */
 #define TURNS_AS_LONG 4u
 

@@ -21,7 +21,7 @@ static bool replaces(const struct pending_plan *pending, const struct plan *plan
 }
 
 /* A worker that waits for a change that @plan revokes waits for @plan. A later plan that does not
- * revoke it in its turn comes too late. */
+ * revoke @plan comes too late. */
 static void await_instead(struct pending_plan *pending, const struct plan *plan)
 {
     if (plan_revokes(plan, pending->awaited))

@@ -1,8 +1,8 @@
 /*
- * How the next plan spreads among the ranks while a step is computed: a rank that has the plan says
- * so to its parent in the tree of ranks as soon as all of its subtree has it. When rank 0 finds
- * that all ranks have it, the generation may begin within the step. A message counts
- * for one step: a rank that sends it within a step has the commit of the step before.
+ * How the next plan spreads among the ranks while a step is computed. A rank tells its parent in
+ * the tree of ranks as soon as its whole subtree has the plan. When rank 0 finds that all ranks
+ * have it, the generation may begin within the step. A message counts for one step: a rank that
+ * sends it within a step has the commit of the previous step.
  */
 #pragma once
 
@@ -14,10 +14,10 @@
 #include "base/compiler.h"
 #include "elastic/plan/commit_tree.h"
 
-/* All zero: a step begins, nothing is told yet. */
+/* All zero: a step begins, no plan was told yet. */
 struct plan_spread {
     uint64_t told;                      /* the newest generation told to the parent in this step */
-    uint64_t children[COMMIT_TREE_FAN]; /* the newest that each child has told in it */
+    uint64_t children[COMMIT_TREE_FAN]; /* the newest that each child has told in this step */
 };
 
 /** plan_spread_pack() - append the message to the parent: the subtree has the plan of @generation.

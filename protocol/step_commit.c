@@ -123,7 +123,8 @@ void step_commit_begin(struct step_commit *commit, struct tree_round *round,
     commit->sum.dispute = DISPUTE_NOTHING;
     memset(commit->sum.busy_ns, 0, sizeof(commit->sum.busy_ns));
     commit->sum.busy_ns[rank] = mine->busy_ns;
-    memset(&commit->down, 0, sizeof(commit->down)); /* of a dispute the root sends the rest, too */
+    memset(&commit->down, 0, sizeof(commit->down)); /* in a dispute the root also sends the other
+                                                       members */
     tree_round_begin(round, &question, commit, layout, rank);
 }
 

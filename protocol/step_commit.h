@@ -1,15 +1,16 @@
 /*
- * The commit of a step: each rank's part of the step record goes up the tree of ranks, the complete
- * record comes down. A rank sends up only when it holds its stage's reduced gradients and its
- * children have sent their parts, so the record that comes down proves that all ranks hold.
+ * The commit of a step: each rank's part of the step record goes up the tree of ranks, and the
+ * complete record comes down. A rank sends its part only when it holds its stage's reduced
+ * gradients and its children have sent their parts, so the complete record proves that all ranks
+ * hold.
  *
- * Replicas of a stage must have equal records and equal state (worker/state/state_digest.h). Where
- * two ranks differ no rank commits: the root informs all of them, and the dispute finds the wrong
- * one (protocol/dispute.h).
+ * Replicas of a stage must have equal records and equal state (worker/state/state_digest.h). If two
+ * ranks differ, no rank commits: the root informs all of them, and the dispute finds the wrong one
+ * (protocol/dispute.h).
  *
- * The messages carry more: how far checkpoints are durable, whether all ranks read the same data,
- * and downwards the root's decision to switch to another generation after this step. They also
- * carry the compute times of the ranks: upwards all of them, for the root to find stragglers, and
+ * The messages carry more: the newest durable checkpoint, whether all ranks read the same data, and
+ * downwards the root's decision to switch to another generation after this step. They also carry
+ * the compute times of the ranks: upwards all of them, for the root to find stragglers, and
  * downwards the slowest of each stage, for the metrics of every node.
  */
 #pragma once
@@ -28,7 +29,8 @@
 struct step_commit_up {
     uint64_t data_digest;        /* low word of dataset_digest() */
     uint64_t checkpoint_durable; /* the newest step durable on all ranks of the subtree */
-    uint64_t checkpoint_failed;  /* the newest step whose share failed on one of them; 0: none */
+    uint64_t checkpoint_failed;  /* the newest step of which a share failed on one of them; 0:
+                                    none */
     struct checkpoint_writers_unable unable; /* the ranks that could not write that step */
     bool checkpoint_busy;                    /* one of them cannot begin another checkpoint yet */
     struct readiness readiness;
@@ -65,7 +67,7 @@ struct step_commit {
     bool closing;
     uint64_t switch_generation;    /* on the root: step_commit_switch(); 0: none */
     struct step_commit_part sum;   /* of this rank and its subtree */
-    struct step_commit_part child; /* received last */
+    struct step_commit_part child; /* of the child received last */
     struct step_commit_down down;  /* valid when the round is done; its dispute always */
     struct error *error;           /* names the nodes of -EILSEQ */
 };
@@ -76,7 +78,7 @@ struct step_commit {
  * @layout, @error: borrowed until the end of the round
  *
  * Errors of the round (protocol/tree_round.h): -EILSEQ: two ranks read different data (@error names
- * their nodes); -EBADMSG; -ENOMEM. When it is done, or has failed, commit->down.dispute is a
+ * their nodes); -EBADMSG; -ENOMEM. When the round is done or has failed, commit->down.dispute is a
  * dispute found in the subtree of this rank; after a failure not all ranks learn of it.
  */
 void step_commit_begin(struct step_commit *commit, struct tree_round *round,
@@ -84,8 +86,8 @@ void step_commit_begin(struct step_commit *commit, struct tree_round *round,
                        const struct step_commit_up *mine, struct error *error);
 
 /**
- * step_commit_switch() - on the root, which has the parts of all ranks and decides next: let the
- * generation of @next begin after this step, if all ranks that it needs are ready for it
+ * step_commit_switch() - on the root, after it has the parts of all ranks and before it decides:
+ * begin the generation of @next after this step, if all ranks that it needs are ready
  * @plan: in force; @next: may be NULL
  */
 void step_commit_switch(struct step_commit *commit, const struct plan *plan,

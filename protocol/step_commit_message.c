@@ -53,7 +53,7 @@ static void put_unable(struct words_writer *writer, const struct checkpoint_writ
         words_put(writer, unable->ranks[i]);
 }
 
-/* More ranks than have room are counted, but not named. */
+/* Ranks beyond the room are counted, but not named. */
 static void take_unable(struct words_reader *reader, uint64_t ranks,
                         struct checkpoint_writers_unable *ret_unable)
 {
@@ -85,7 +85,7 @@ static void take_readiness(struct words_reader *reader, uint64_t ranks,
             i < ret_readiness->lacking_count ? words_take_below(reader, ranks) : words_take(reader);
 }
 
-/* Times of known ranks are the rest of the words: (rank, ns). */
+/* The remaining words are times of known ranks: (rank, ns). */
 static void take_times(struct words_reader *reader, uint64_t ranks, uint64_t *ret_busy_ns)
 {
     memset(ret_busy_ns, 0, ranks * sizeof(*ret_busy_ns));

@@ -30,7 +30,7 @@ void step_division_plan(const struct plan_layout *layout, unsigned lanes, unsign
 
 /* ---- sums that replicas can go on with ---- */
 
-/* Where the facts are from. */
+/* The facts, and the layout that they describe. */
 struct step_scene {
     const struct plan_layout *layout;
     const struct step_facts *facts; /* of each rank */
@@ -50,8 +50,8 @@ static const struct lane_fact *fact_of(const struct step_scene *scene, unsigned 
     return facts->lanes ? &facts->lanes[lane] : &nothing;
 }
 
-/* Twice the micro-batches that @replica has of @lane, and one more if a stage has any sum of it: a
- * lane stays with a sum that it is part of. */
+/* Return twice the number of micro-batches that @replica has of @lane, plus one if a stage has any
+ * sum of it: a lane stays with a sum that it is part of. */
 static unsigned claim(const struct step_scene *scene, unsigned replica, unsigned lane)
 {
     unsigned least = UINT_MAX;
@@ -67,7 +67,7 @@ static unsigned claim(const struct step_scene *scene, unsigned replica, unsigned
     return 2 * least + any;
 }
 
-/* Give each lane that somebody has begun to the replica that is furthest. */
+/* Give each begun lane to the replica that is furthest. */
 static bool own_begun(const struct step_scene *scene, struct step_division *division)
 {
     bool begun = false;
@@ -96,7 +96,7 @@ static bool span_is_owned(const struct step_division *division, struct lane_tree
     return span.count > 0;
 }
 
-/* The micro-batches that @replica has of @lane when sums with foreign lanes are dropped. */
+/* Return the micro-batches that @replica has of @lane when sums with foreign lanes are dropped. */
 static unsigned start_of(const struct step_scene *scene, const struct step_division *division,
                          unsigned replica, unsigned lane)
 {
@@ -126,8 +126,8 @@ static void set_starts(const struct step_scene *scene, struct step_division *div
 
 /* ---- dealing the other lanes ---- */
 
-/* The replica whose work would take least with one more lane: work is weighed by the plan's lanes,
- * which follow the speeds of the slots. */
+/* Return the replica whose work would take least time with one more lane: work is weighed by the
+ * plan's lanes, which follow the speeds of the slots. */
 static unsigned least_loaded(const struct plan_layout *layout, const uint64_t *left,
                              unsigned micro_batches)
 {

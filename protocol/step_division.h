@@ -3,19 +3,19 @@
  *
  * Problem: the work of a step is its lanes, and the micro-batches of a lane in order. When a
  * generation ends within a step, because a worker died or the layout changes, its workers have sums
- * of finished lanes and of lanes in progress. Computing them again costs as much as the first time;
- * in a step of minutes that is minutes for every failure.
+ * of finished lanes and of lanes in progress. Computing them again costs as much as the first time:
+ * in a step of minutes, minutes for every failure.
  *
  * Design: the sums stay where they are, and every worker reports its sums when the next generation
  * opens. From these facts and the layout a pure function, the same on every rank, decides the owner
- * of each lane and the micro-batch from which the owner goes on:
+ * of each lane and the micro-batch from which the owner continues:
  *
- *   - A replica can go on with a lane from the least count that one of its stages has for one of
- *     its trained units, or for the loss. The replica that is furthest keeps the lane.
- *   - Lanes that no replica has begun are dealt so that the work left is in proportion to the lanes
- *     that the plan gave each replica, hence to the speeds of their slots.
+ *   - A replica can continue a lane from the least count over the trained units of its stages and
+ *     the loss. The replica that is furthest keeps the lane.
+ *   - Lanes that no replica has begun are dealt so that the remaining work is in proportion to the
+ *     lanes that the plan gave each replica, and so to the speeds of their slots.
  *   - A sum of several lanes that now have different owners is dropped. A unit that is ahead of its
- *     replica keeps its sum: micro-batches that it has already are not added twice.
+ *     replica keeps its sum: micro-batches already in the sum are not added twice.
  *
  * Every worker computes the same bits for a sum, and the tree over the lanes does not change, so
  * neither does the result.
@@ -33,7 +33,7 @@
 
 /* The progress of one worker with a lane, in all trained units of its stage. */
 struct lane_fact {
-    unsigned micro_batches;     /* the first ones that no unit lacks */
+    unsigned micro_batches;     /* the number of first micro-batches that every unit has */
     struct lane_tree_span span; /* the largest sum that the lane is part of; count 0: none */
     bool validated;             /* the lane's validation loss, on the last stage */
 };
@@ -43,7 +43,7 @@ struct step_facts {
     struct lane_fact *lanes; /* owned; NULL: nothing */
 };
 
-/* The step that goes on, divided. */
+/* The division of the step that continues. */
 struct step_division {
     uint64_t step;                 /* 0: each step, divided as the plan says */
     unsigned lanes, micro_batches; /* of the job; of one lane */
@@ -53,24 +53,24 @@ struct step_division {
     bool validated[LANE_TREE_LANES_MAX];  /* the owner has the validation loss */
 };
 
-/** step_division_plan() - divide a step as @layout says */
+/** step_division_plan() - divide a step as planned in @layout */
 void step_division_plan(const struct plan_layout *layout, unsigned lanes, unsigned micro_batches,
                         struct step_division *ret_division);
 
 /**
  * step_division_continue() - divide the rest of @step
  * @facts: (layout->worker_count,), of each rank
- * @trained_from: first trained unit; of a stage without trained units nothing is needed
+ * @trained_from: first trained unit; a stage without trained units needs no sums
  *
- * As step_division_plan() where there are no facts, or where a replica would have more than
+ * As step_division_plan() if there are no facts, or if a replica would have more than
  * LANE_TREE_SUBTREES_MAX subtrees.
  */
 void step_division_continue(const struct plan_layout *layout, unsigned trained_from, uint64_t step,
                             unsigned lanes, unsigned micro_batches, const struct step_facts *facts,
                             struct step_division *ret_division);
 
-/** step_division_left() - return the micro-batches that @replica computes; those of all with
- * UINT_MAX */
+/** step_division_left() - return the number of micro-batches that @replica computes, or that all
+ * compute if it is UINT_MAX */
 unsigned step_division_left(const struct step_division *division, unsigned replica);
 
 /* A lane that a replica computes, from micro-batch `start` on. */
@@ -79,14 +79,14 @@ struct lane_run {
 };
 
 /** step_division_runs() - list the lanes that @replica computes, in its order: those in progress
- * first. @ret_runs has division->lanes entries. Return: how many */
+ * first. @ret_runs has division->lanes entries. Return: their number */
 unsigned step_division_runs(const struct step_division *division, unsigned replica,
                             struct lane_run *ret_runs);
 
 /** step_facts_pack() - append facts to a message. 0, -ENOMEM */
 int step_facts_pack(const struct step_facts *facts, unsigned lanes,
                     struct words_writer *writer) CHECK_RESULT;
-/** step_facts_unpack() - read them. 0; -EBADMSG; -ENOMEM */
+/** step_facts_unpack() - read facts. 0; -EBADMSG; -ENOMEM */
 int step_facts_unpack(struct words_reader *reader, unsigned lanes, unsigned micro_batches,
                       struct step_facts *ret_facts) CHECK_RESULT;
 void step_facts_done(struct step_facts *facts);

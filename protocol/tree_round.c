@@ -5,7 +5,7 @@
 
 #include "elastic/plan/commit_tree.h"
 
-/* Nothing is said, so any content is wrong. */
+/* The messages are empty, so any content is an error. */
 const struct tree_question tree_question_all_here = {0};
 
 static void next_part(struct tree_round *round, unsigned taken)

@@ -1,12 +1,12 @@
 /*
  * One round of messages along the tree of ranks (elastic/plan/commit_tree.h): the part of every
- * rank goes up and is merged on its way, rank 0 decides, and its answer comes down to every rank.
- * Each question that a generation answers together is such a round: the commit of a step, a
- * dispute, the division of a step in progress, the vote on the training data.
+ * rank is merged on its way up, rank 0 decides, and its answer comes down to every rank. Each
+ * question that a generation answers together is such a round: the commit of a step, a dispute, the
+ * division of a step in progress, the vote on the training data.
  *
- * The round is a state machine without I/O: its action (enum tree_action) is the next thing that
- * its driver does. A worker drives it over links, and waits (worker/step/tree_exchange.h); the
- * simulator drives it by events. After an error the round is over.
+ * The round is a state machine without I/O: its action (enum tree_action) is the next task of its
+ * driver. A worker drives it over links, and waits (worker/step/tree_exchange.h); the simulator
+ * drives it by events. An error ends the round.
  */
 #pragma once
 
@@ -22,7 +22,7 @@
 
 /*
  * The content of a round: the codec of its messages, and the way in which parts are merged. Members
- * may be NULL where a round has no content. Each function returns 0 or a negative error.
+ * may be NULL if a round has no content. Each function returns 0 or a negative error.
  */
 struct tree_question {
     /* Merge the part of @child's subtree, validated, into this rank's. */
@@ -61,10 +61,10 @@ void tree_round_begin(struct tree_round *round, const struct tree_question *ques
                       const struct plan_layout *layout, unsigned rank);
 /** tree_round_take() - take the message that `action` names. 0; the errors of the question */
 int tree_round_take(struct tree_round *round, const void *data, size_t size_bytes) CHECK_RESULT;
-/** tree_round_pack() - append the message that `action` names to @message; it counts as sent. 0;
- * the errors of the question */
+/** tree_round_pack() - append the message that `action` names to @message; it then counts as sent.
+ * 0; the errors of the question */
 int tree_round_pack(struct tree_round *round, struct bytes *message) CHECK_RESULT;
-/** tree_round_decide() - on rank 0. 0; the errors of the question */
+/** tree_round_decide() - decide the answer, on rank 0. 0; the errors of the question */
 int tree_round_decide(struct tree_round *round) CHECK_RESULT;
 
 /** The question without content: a rank that is done knows that every rank has begun it. */

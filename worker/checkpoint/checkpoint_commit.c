@@ -261,8 +261,7 @@ static int commit_copies(struct checkpoint_commit *commit, const struct manifest
     if (!status)
         status = replication_write_seal(replication, &seal, &commit->error);
     for (unsigned copy_node = 0; !status && copy_node < replication->writer_count; copy_node++) {
-        uint64_t deadline_ns = keepers_deadline(shared_bytes); /* counted from the previous
-                                                                  receipt */
+        uint64_t deadline_ns = keepers_deadline(shared_bytes); /* restarts for each node */
         if (copy_node != replication->self)
             status = replication_await_placed(replication, copy_node, &seal, deadline_ns,
                                               &commit->error);

@@ -45,8 +45,8 @@ void snapshot_keep_restored(struct snapshot *snapshot, const char *path);
  * them */
 void snapshot_reset(struct snapshot *snapshot);
 
-/** snapshot_sweep() - on rank 0, in the background: remove parts that generations before
- * @generation have left half written; nothing with copies, whose firnds do it */
+/** snapshot_sweep() - on rank 0, in the background: remove part folders that generations before
+ * @generation left half written; does nothing with copies, because each firnd then does it */
 void snapshot_sweep(struct snapshot *snapshot, uint64_t generation);
 
 /** snapshot_give_up_copies() - abandon copies in flight of a checkpoint before @step: there is no

@@ -1,9 +1,9 @@
 /*
- * A device buffer and its copy in host memory, for data that leaves the device or comes to it: over
- * links, or for sums that are made on the host.
+ * A device buffer and its copy in host memory, for data that leaves or enters the device: over
+ * links, or for sums made on the host.
  *
- * Where device memory is host memory the two are the same buffer, and every call here does nothing.
- * Elsewhere the host buffer is pinned, and copies run on the communication queue beside the compute
+ * If device memory is host memory, the two are the same buffer, and every call here does nothing.
+ * Otherwise the host buffer is pinned, and copies run on the communication queue beside the compute
  * queue:
  *
  *     fetch   device to host, after all computations queued so far
@@ -22,14 +22,14 @@ struct host_copy {
     struct kernel_device *device;
     void *on_device, *on_host;
     size_t size_bytes;
-    struct kernel_event *used, *moved; /* NULL where the two buffers are the same */
+    struct kernel_event *used, *moved; /* NULL if the two buffers are the same */
 };
 
 /**
  * host_copy_init() - prepare copies of @on_device, which is borrowed, to a host buffer of @pool
  * @direct: without a host buffer
  *
- * Return: 0; -ENOMEM: @copy is as host_copy_done() leaves it
+ * Return: 0; -ENOMEM: @copy is left as by host_copy_done()
  */
 int host_copy_init(struct host_copy *copy, struct pinned *pool, void *on_device, size_t size_bytes,
                    bool direct) CHECK_RESULT;

@@ -9,8 +9,8 @@
 _Static_assert(KERNEL_UUID_SIZE == CARRIER_GPU_SIZE, "a device's name is an offer's");
 
 /*
- * NCCL takes ranks with different NCCL_HOSTID for ranks on different hosts, and then lets them
- * share a GPU. The comparison of GPUs must follow NCCL.
+ * NCCL treats ranks with different NCCL_HOSTID as ranks on different hosts, and then lets them
+ * share a GPU. The comparison of GPUs must do the same.
  */
 static void count_host(struct carrier_offer *offer)
 {

@@ -1,6 +1,6 @@
 /*
- * Decide whether this worker moves tensors with NCCL: when its device is open, and never again once
- * joining the others has failed, so that the next generation does not fail the same way.
+ * Decide whether this worker moves tensors with NCCL: once its device is open, and never again
+ * after joining the others has failed, so that the next generation does not fail the same way.
  */
 #pragma once
 
@@ -9,7 +9,7 @@
 #include "kernels/kernel.h"
 
 struct nccl_use {
-    struct nccl_library *library; /* NULL: there is none */
+    struct nccl_library *library; /* NULL: none */
     struct carrier_offer offer;   /* without a version: NCCL is not offered, or no longer */
 };
 

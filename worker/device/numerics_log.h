@@ -11,7 +11,7 @@
 #define NUMERICS_DESCRIPTION_SIZE ((size_t)64 << 10)
 
 struct numerics_log {
-    char *logged; /* the lines that the log has already; NULL: none */
+    char *logged; /* the lines already in the log; NULL: none */
 };
 
 /** numerics_log_write() - log each line of kernel->describe() that is new; without memory, log

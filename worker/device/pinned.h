@@ -4,8 +4,8 @@
  * Problem: the system pins about 3 GiB a second, in the pause between two generations. The buffers
  * of a generation (sums of units, activations at its ends) have few sizes, which depend on the job
  * and not on the layout. Design: a returned buffer stays in the pool for the next request of
- * exactly its size. Buffers that a whole generation has not used go back to the system at its end,
- * so a pool never keeps more than two generations took.
+ * exactly its size. Buffers unused for a whole generation go back to the system at its end, so a
+ * pool never keeps more than two generations have taken.
  *
  * A buffer from pinned_take() is not zeroed.
  */

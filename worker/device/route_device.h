@@ -9,7 +9,7 @@ struct route_device {
     const struct kernel *kernel; /* borrowed */
     struct kernel_device *device;
     enum kernel_queue queue;
-    struct kernel_event *computed; /* the route's next group runs after it */
+    struct kernel_event *computed; /* the route's next group waits for it */
     struct kernel_event *read;     /* route_device_read() waits for it */
     void *scratch;                 /* of the carrier, on the device */
 };

@@ -16,7 +16,7 @@ _Static_assert(ROUTES <= KERNEL_ROUTES_MAX, "each route has a queue of the devic
 /* Messages of a party: the agreement, and the identities of its one or two communicators. */
 enum party_message { MESSAGE_AGREEMENT, MESSAGE_IDENTITIES };
 
-/* The members that agree, and the routes of the agreement; NULL ranks: there is no other member. */
+/* The members that agree, and the routes of the agreement; NULL ranks: no other member. */
 struct party {
     const char *what;
     unsigned *ranks;
@@ -113,7 +113,7 @@ static int agree(const struct routes_options *options, struct party *party, stru
 
 /* ---- joining ---- */
 
-/* From any thread. The process cannot recover: its device waits for ever. */
+/* Called from any thread. The process cannot recover: its device waits forever. */
 static void end_process(void *context, const char *reason)
 {
     (void)context;

@@ -9,7 +9,7 @@
  * route has a device queue of its own, which blocks until the peer has posted.
  *
  * The members of a party (the replicas of a stage; two neighbouring stages of a replica) agree on
- * NCCL or the mesh for its routes. Where joining NCCL fails, the generation fails, and the members
+ * NCCL or the mesh for its routes. If joining NCCL fails, the generation fails, and the members
  * that failed do not offer NCCL in the next one.
  */
 #pragma once
@@ -22,10 +22,10 @@
 
 enum route {
     ROUTE_REDUCTION,    /* among the replicas of the own stage */
-    ROUTE_FORWARD_IN,   /* activations from the stage before */
-    ROUTE_FORWARD_OUT,  /* activations to the stage after */
-    ROUTE_BACKWARD_IN,  /* their gradients from the stage after */
-    ROUTE_BACKWARD_OUT, /* gradients to the stage before */
+    ROUTE_FORWARD_IN,   /* activations from the previous stage */
+    ROUTE_FORWARD_OUT,  /* activations to the next stage */
+    ROUTE_BACKWARD_IN,  /* their gradients from the next stage */
+    ROUTE_BACKWARD_OUT, /* gradients to the previous stage */
     ROUTES
 };
 
@@ -33,7 +33,7 @@ struct routes {
     struct mesh *mesh; /* borrowed; for small messages and tensors without a route */
     struct carrier *over_mesh;
     bool digests[ROUTES];             /* moved data is compared (comm/carrier/carrier_digest.h) */
-    struct carrier *carriers[ROUTES]; /* by enum route; over_mesh where it is not NCCL */
+    struct carrier *carriers[ROUTES]; /* by enum route; over_mesh without NCCL */
     struct carrier *guard;      /* guards waits of the device on any route (carrier_guard()) */
     struct nccl_clique *clique; /* of the NCCL carriers; NULL: none */
     struct route_device devices[ROUTES];
@@ -58,10 +58,10 @@ struct routes_options {
 int routes_open(const struct routes_options *options, struct routes *ret_routes,
                 struct error *error) CHECK_RESULT;
 /**
- * routes_compare() - check that all data between devices arrived as it was sent
+ * routes_compare() - check that all data between devices arrived as sent
  *
  * All workers call it, once in @step, when they hold its gradients.
- * Return: 0 (also where digests are off); -ECONNRESET, -ETIMEDOUT: the mesh has failed
+ * Return: 0 (also if digests are off); -ECONNRESET, -ETIMEDOUT: the mesh has failed
  */
 int routes_compare(const struct routes *routes, uint64_t step) CHECK_RESULT;
 /** routes_close() - close, after the engine and before the mesh; zeroed memory is allowed */

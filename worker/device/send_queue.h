@@ -1,13 +1,13 @@
 /*
  * Messages that leave over links once the device has copied them to the host.
  *
- * Problem: the results of a step exist only when the device has reached them, and the one thread
+ * Problem: the results of a step exist only once the device has computed them, and the one thread
  * that drives the device must not wait for them while it could queue more computations. Design: a
- * queue, first in, first out; an entry has copies in flight and a function that posts the messages.
- * An entry departs when its copies have arrived and the thread polls (send_queue_poll()). A worker
- * flushes the queue (send_queue_flush()) before it waits for another worker, because that worker
- * may be waiting for these messages. A device never waits for a link; where the device waits for a
- * carrier of device memory, that carrier's guard ends the flush (comm/carrier/carrier.h).
+ * first-in, first-out queue, whose entries have copies in flight and a function that posts the
+ * messages. An entry departs when its copies have arrived and the thread polls (send_queue_poll()).
+ * A worker flushes the queue (send_queue_flush()) before it waits for another worker, because that
+ * worker may be waiting for these messages. A device never waits for a link. If the device waits
+ * for a carrier of device memory, that carrier's guard ends the flush (comm/carrier/carrier.h).
  *
  * Messages that need no copy on the host are never queued.
  */

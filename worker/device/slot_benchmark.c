@@ -33,7 +33,7 @@ struct bench {
     const struct kernel *kernel;
     struct kernel_device *device;
     const struct slot_benchmark_size *size;
-    double turns; /* threads per core: above 1 where a slot has more threads than cores */
+    double turns; /* threads per core: above 1 if a slot has more threads than cores */
     void *buffers[BUFFERS], *host;
 };
 
@@ -84,7 +84,7 @@ static int take(struct bench *bench, unsigned buffer, size_t size_bytes, struct 
                : 0;
 }
 
-/* Random numbers: with zeros a GPU is faster, because they take less power. */
+/* Fill with random numbers: a GPU computes faster with zeros, which take less power. */
 static int fill(struct bench *bench, void *matrix, size_t count, struct error *error)
 {
     const struct kernel *kernel = bench->kernel;

@@ -1,6 +1,6 @@
 /*
  * A short measurement of a device's speed, which firnd passes to the planner. The result does not
- * decide which slots compute alike: their identity does (kernels/backend.h).
+ * decide which slots compute alike: only their identity does (kernels/backend.h).
  */
 #pragma once
 
@@ -22,7 +22,7 @@ struct slot_benchmark_size {
  * product, in the precision of @kernel
  *
  * A processor is shared with other processes: a CPU slot counts processor time, a GPU the clock.
- * Takes about @size->measure_ns beside opening the device, which no other process may use
+ * Takes about @size->measure_ns besides opening the device, which no other process may use
  * meanwhile.
  *
  * Return: 0; -EBUSY: more than a tenth of the device's memory is taken; -ENOMEM, -EIO, and the
@@ -33,7 +33,7 @@ int slot_benchmark_of_products(const struct kernel *kernel, const struct kernel_
                                struct error *error) CHECK_RESULT;
 
 /** slot_benchmark_of_memory() - measure the bytes per second that a copy inside the device reads
- * and writes, and the bytes per second from there to pinned host memory (NULL: not measured);
+ * and writes, and the bytes per second from the device to pinned host memory (NULL: not measured);
  * otherwise as slot_benchmark_of_products()
  */
 int slot_benchmark_of_memory(const struct kernel *kernel, const struct kernel_options *options,
@@ -48,6 +48,6 @@ int slot_benchmark_device(const char *device, enum kernel_backend *ret_backend,
 
 /** slot_benchmark_main() - run `firn-worker rates DEVICE` (slot_benchmark_device()): print one line
  * "bf16 6.9e+14 tf32 4.1e+14 f32 5.0e+13 memory 2.6e+12 host 5.3e+10 nccl 1", two digits each,
- * without the items that the device does not have ("f32 1.1e+11 memory 2.0e+10" for a CPU slot).
- * Returns the program's exit status. */
+ * without the items that the device lacks ("f32 1.1e+11 memory 2.0e+10" for a CPU slot). Return:
+ * the program's exit status. */
 int slot_benchmark_main(const char *device);

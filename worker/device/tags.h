@@ -13,17 +13,17 @@ enum tag_kind {
     TAG_COMMIT,         /* down the commit tree */
     TAG_CLOSING,        /* up and down the commit tree, in the rounds that end a job */
     TAG_CLOSED,
-    TAG_STATE,      /* index: unit handed over */
-    TAG_STATE_HEAD, /* index: unit */
-    TAG_RELEASE,    /* to a donor: its state has arrived and committed */
-    TAG_HISTORY,    /* metrics for a node that has none */
-    TAG_SHADOW,     /* index: unit whose gradient goes to the copy of its stage */
-    TAG_ROUTE,      /* choice of carriers, before the first step */
-    TAG_DATA,       /* vote on the training data, before TAG_ROUTE */
-    TAG_DISPUTE,    /* claims and verdict when replicas differ */
-    TAG_DIGEST,     /* of data between devices; index: direction */
-    TAG_DIVISION,   /* facts about the step in progress, and how it goes on, before its engine */
-    TAG_HAS_PLAN,   /* within a step: a subtree of ranks has the next plan */
+    TAG_STATE,           /* index: unit handed over */
+    TAG_STATE_HEAD,      /* index: unit */
+    TAG_RELEASE,         /* to a donor: its state has arrived and committed */
+    TAG_HISTORY,         /* metrics for a node that has none */
+    TAG_SHADOW,          /* index: unit whose gradient goes to the copy of its stage */
+    TAG_ROUTE,           /* choice of carriers, before the first step */
+    TAG_DATA,            /* vote on the training data, before TAG_ROUTE */
+    TAG_DISPUTE,         /* claims and verdict when replicas differ */
+    TAG_DIGEST,          /* of data between devices; index: direction */
+    TAG_DIVISION,        /* facts about the step in progress, and its division, before the engine */
+    TAG_HAS_PLAN,        /* within a step: a subtree of ranks has the next plan */
     TAG_CHECKPOINT_VOTE, /* within a step: index 0: votes, up the commit tree; 1: the answer */
     TAG_NUMERICS,        /* vote on algorithms, after TAG_ROUTE */
     TAG_SUMS, /* offers of sums of a step in progress and their answers, before TAG_DIVISION */

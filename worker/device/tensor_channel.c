@@ -81,7 +81,7 @@ int tensor_channel_receive(struct tensor_channel *channel, uint64_t tag)
 {
     int status = tensor_channel_complete(channel);
 
-    if (!status) /* the copy of the message before this one to the device may still be in flight */
+    if (!status) /* the copy of the previous message to the device may still be in flight */
         status = send_queue_await(channel->send_queue, &channel->copy);
     if (status)
         return status;

@@ -1,5 +1,5 @@
 /*
- * The members of a metrics line that must come out the same when its step is replayed.
+ * The members of a metrics line that a replay of its step must repeat.
  */
 #pragma once
 
@@ -18,8 +18,7 @@ struct exact {
     uint64_t generation; /* not compared: the generation that wrote the line */
 };
 
-/** exact_line_parse() - parse a line without its newline; -EBADMSG and others: not a line of
- * metrics,
+/** exact_line_parse() - parse a line without its newline; -EBADMSG and others: not a metrics line,
  * @error (may be NULL) has the cause; -ENOMEM */
 int exact_line_parse(const char *line, size_t size_bytes, struct exact *ret_exact,
                      struct error *error) CHECK_RESULT;

@@ -41,7 +41,7 @@ int exact_steps_read(struct exact_steps *steps, const struct bytes *text, bool s
             return 0;
         if (!status)
             status = exact_steps_add(steps, &exact);
-        if (status) /* the line itself may be good */
+        if (status) /* the line itself may be valid */
             return error_set(error, -ENOMEM, "no memory to read the metrics of this node");
         left -= (size_t)(end + 1 - at);
         at = end + 1;

@@ -21,7 +21,7 @@ static int write_lines(const char *part, const char *name, const struct bytes *t
     int status;
 
     snprintf(path, sizeof(path), "%s/%s", part, name);
-    unlink(path); /* maybe a link to data of another checkpoint: do not write in place */
+    unlink(path); /* it may be a link to data of another checkpoint: do not write in place */
     status = file_replace(path, text->data, text->size_bytes, 0644, error);
     if (!status && manifest_add_file(manifest, name, text->data, text->size_bytes)) {
         unlink(path);
@@ -74,14 +74,14 @@ static const struct manifest_file **list_segments(const struct manifest *manifes
 }
 
 /* The lines that a checkpoint saves: bytes [oldest, end) of the metrics file, which grows
- * meanwhile. Lines are found by bisection, and only those that no kept segment has are read. */
+ * meanwhile. Lines are found by bisection, and only lines without a kept segment are read. */
 struct saved_lines {
     struct line_file file; /* the path is borrowed */
     uint64_t step;         /* of the checkpoint */
     off_t oldest, end;
 };
 
-/* Where bisection meets a damaged line, all lines up to the end of the file are read and searched.
+/* If bisection meets a damaged line, all lines up to the end of the file are read and searched.
  */
 static int find_lines(struct saved_lines *lines, struct error *error)
 {
@@ -94,7 +94,7 @@ static int find_lines(struct saved_lines *lines, struct error *error)
         lines->end = size;
     off_t from = MAX(lines->end - (off_t)HISTORY_BYTES_MAX, (off_t)0);
     while (from > 0 && from < lines->end &&
-           line_file_begin_after(&lines->file, from, &lines->oldest)) /* damage: behind it */
+           line_file_begin_after(&lines->file, from, &lines->oldest)) /* damage: begin behind it */
         lines->oldest = from = MIN(from + (off_t)SORTED_LINE_BYTES_MAX, lines->end);
     return 0;
 }
@@ -116,8 +116,8 @@ static bool has_size(const char *path, uint64_t size_bytes)
     return !stat(path, &found) && (uint64_t)found.st_size == size_bytes;
 }
 
-/* Link a segment of the checkpoint before. It is not read: like every file of a checkpoint it was
- * read back, and will be again with this one. */
+/* Link a segment of the earlier checkpoint without reading it: like every file of a checkpoint it
+ * was read back then, and will be again with this one. */
 static int link_segment(const struct history_source *source, const struct manifest_file *file,
                         const char *part, struct manifest *manifest)
 {
@@ -143,9 +143,9 @@ static int link_segment(const struct history_source *source, const struct manife
 }
 
 /*
- * Return how many of the old segments are kept: those with more than twice the bytes of all lines
- * after them. So there are few segments, and a line is rewritten only a few times, however long the
- * run.
+ * Return the number of old segments to keep: those with more than twice the bytes of all lines
+ * after them. So there are few segments, and a line is rewritten only a few times in a run of any
+ * length.
  */
 static size_t count_kept(const struct manifest_file *const *segments, size_t count,
                          const struct saved_lines *lines)
@@ -160,7 +160,7 @@ static size_t count_kept(const struct manifest_file *const *segments, size_t cou
     return count;
 }
 
-/* Leave out the oldest segments where there are more bytes than a checkpoint takes. */
+/* Leave out the oldest segments if there are more bytes than a checkpoint takes. */
 static size_t first_kept(const struct manifest_file *const *segments, size_t count,
                          uint64_t fresh_bytes)
 {

@@ -1,11 +1,11 @@
 /*
- * The metrics of a run, kept in its checkpoints: when a node that alone ran a job leaves, the
- * history stays, and a job that begins from a copied folder has all of its lines.
+ * The metrics of a run, kept in its checkpoints: the history survives when the only node of a job
+ * leaves, and a job that begins from a copied folder has all of its lines.
  *
  * The lines are in segments, metrics-<step of the last line>.jsonl, each in step order. A
- * checkpoint writes the lines since the last checkpoint but one and links that one's segments
- * (link(2)); small segments are merged, so that there are few. Older programs wrote all lines into
- * metrics.jsonl.
+ * checkpoint writes the lines since the last checkpoint but one, and links the segments of that
+ * checkpoint (link(2)). Small segments are merged to keep their number low. Older programs wrote
+ * all lines into metrics.jsonl.
  */
 #pragma once
 
@@ -23,11 +23,12 @@ struct history_source {
     const struct manifest *manifest; /* of `before`; NULL: there is none */
 };
 
-/** history_is_part() - return whether a checkpoint's file of this name has lines of metrics */
+/** history_is_part() - return whether a checkpoint's file of this name has metrics lines */
 bool history_is_part(const char *name);
 
 /**
- * history_save() - write the lines of @source up to and with @step as segments into folder @part
+ * history_save() - write the lines of @source up to and including @step as segments into folder
+ * @part
  * @part: the folder of a checkpoint that is about to be committed
  * @manifest: lists the segments afterwards; not sealed yet
  *
@@ -39,7 +40,7 @@ int history_save(const struct history_source *source, uint64_t step, const char 
                  struct manifest *manifest, struct error *error) CHECK_RESULT;
 
 /**
- * history_take() - add the lines that the checkpoint in folder @path has and @metrics lacks
+ * history_take() - add the lines of the checkpoint in folder @path that @metrics lacks
  * @manifest: of that checkpoint
  *
  * Return: 0, also when @manifest lists none; -ENOENT; -EBADMSG: damaged, and no line of that file

@@ -1,6 +1,6 @@
 /*
  * A file of metrics lines in the order of their steps. It is read by ranges: a line is found by
- * bisection, whatever the length of the file.
+ * bisection in a file of any length.
  */
 #pragma once
 
@@ -18,8 +18,8 @@ struct line_file {
     int descriptor; /* -1: not open; size 0 then */
 };
 
-/** line_file_open() - open the file by its name, or create it: a file that has replaced the old one
- * is read and written from now on; the errors of open() (the file is not open) */
+/** line_file_open() - open or create the file by its name, so that a file that has replaced the old
+ * one is used from now on; the errors of open() (the file is not open) */
 int line_file_open(struct line_file *file, struct error *error) CHECK_RESULT;
 
 /** line_file_ensure_open() - as line_file_open(), unless the file is open */
@@ -37,8 +37,8 @@ int line_file_size(const struct line_file *file, off_t *ret_size, struct error *
 int line_file_read(const struct line_file *file, off_t from, off_t end, struct bytes *ret_text,
                    struct error *error) CHECK_RESULT;
 
-/** line_file_find() - find the offset of the first line of @step or later, the size of the file
- * when there is none; -EBADMSG: a line on the way is malformed */
+/** line_file_find() - find the offset of the first line of @step or later, or the size of the file
+ * if there is none; -EBADMSG: bisection met a malformed line */
 int line_file_find(const struct line_file *file, uint64_t step, off_t *ret_offset,
                    struct error *error) CHECK_RESULT;
 

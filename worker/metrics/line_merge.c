@@ -19,7 +19,7 @@ bool line_merge_learns(const struct exact_steps *mine, const struct exact_steps 
     return false;
 }
 
-/* One side on the way through its lines. */
+/* The position of one side in its lines. */
 struct cursor {
     const struct merge_side *side;
     size_t line, at;

@@ -1,9 +1,9 @@
 /*
  * Merge the metrics lines of two nodes.
  *
- * The line of this node stays where both have a step. The exception is a line with other bits that
- * a later generation wrote: a step is recomputed to other bits only after a dispute, and this node
- * had no part in the recomputation.
+ * If both nodes have a line of a step, this node's line stays. The exception is a line with other
+ * bits from a later generation: a step is recomputed to other bits only after a dispute, and this
+ * node had no part in the recomputation.
  */
 #pragma once
 
@@ -15,7 +15,7 @@
 
 /* The lines of one node; all borrowed. */
 struct merge_side {
-    const struct exact_steps *steps; /* of each line of @text */
+    const struct exact_steps *steps; /* one for each line of @text */
     const struct bytes *text;
 };
 

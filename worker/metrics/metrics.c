@@ -13,7 +13,7 @@
 
 #define WINDOW_BYTES                                                                               \
     ((size_t)32 << 10) /* bytes at the end of the file that are read and checked at open */
-#define WINDOW_LINES ((size_t)16384) /* kept in memory */
+#define WINDOW_LINES ((size_t)16384) /* lines kept in memory */
 
 void metrics_bound_memory(struct metrics *metrics)
 {
@@ -42,7 +42,7 @@ static int load_window(struct metrics *metrics, off_t from, off_t whole, off_t *
         status = exact_steps_read(&metrics->newest, &lines, true, &valid_bytes, error);
     *ret_whole = from + (off_t)(skipped + valid_bytes);
     if (from > 0 && metrics->newest.count == 0)
-        *ret_whole = from; /* lines before the window may be good */
+        *ret_whole = from; /* lines before the window may be valid */
     return status;
 }
 
@@ -120,8 +120,8 @@ static int check_replay(const struct metrics *metrics, uint64_t step, const stru
                      then.frozen_layers, now->frozen_layers);
 }
 
-/* The file is too long. As many of its lines are kept as go to other nodes and into checkpoints.
- * Where that fails it is tried again when as many have come. */
+/* Begin a new file, because this one is too long. Keep as many lines as go to other nodes and into
+ * checkpoints. After a failure, try again when as many new lines have been added. */
 static int begin_anew(struct metrics *metrics, off_t size, struct error *error)
 {
     int status = lines_rotate(metrics->file.path, METRICS_HISTORY_MAX, error);
@@ -130,7 +130,7 @@ static int begin_anew(struct metrics *metrics, off_t size, struct error *error)
     return status ? status : line_file_open(&metrics->file, error);
 }
 
-/* Lines that the disk refuses are kept as long as one file would be; then the older half goes. */
+/* Keep refused lines up to the size of one file; then drop the older half. */
 static void bound_unwritten(struct metrics *metrics)
 {
     struct bytes *unwritten = &metrics->unwritten;
@@ -148,7 +148,7 @@ static void bound_unwritten(struct metrics *metrics)
     metrics_bound_memory(metrics);
 }
 
-/* Many lines are tried again once a second: each try writes all that has room. */
+/* Retry many lines once a second: each attempt writes as many as fit. */
 static bool is_too_soon(const struct metrics *metrics)
 {
     return metrics->unwritten.size_bytes > METRICS_UNWRITTEN_FEW &&
@@ -198,8 +198,8 @@ void metrics_close(struct metrics *metrics)
     free(metrics);
 }
 
-/* Return whether @line has the value of the finished model, without which the last line may have
- * been written by a generation that had no time for it. */
+/* Return whether @line adds the value of the finished model. An earlier generation may have had no
+ * time for it, and have written the last line without it. */
 static bool completes_last(const struct metrics *metrics, const struct metrics_line *line)
 {
     return line->final_evaluated && line->step == metrics_last_step(metrics);
@@ -221,7 +221,7 @@ int metrics_append(struct metrics *metrics, const struct metrics_line *line, str
     status = metrics_line_format(line, &metrics->unwritten);
     if (!status)
         status = exact_steps_add(&metrics->newest, &exact);
-    if (status) { /* a line in the file but not in memory would be taken for the next one */
+    if (status) { /* a line in the file but not in memory would pass for the next one */
         metrics->unwritten.size_bytes = size_before;
         return error_set(error, status, "no memory for the metrics of step %" PRIu64, line->step);
     }

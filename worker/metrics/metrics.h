@@ -28,9 +28,9 @@ struct metrics;
 /* Bytes of the file; then its older lines are in metrics.jsonl.1 alone (base/line_rotation.h). */
 #define METRICS_FILE_MAX ((off_t)4 << 30)
 
-/** metrics_open() - open the file at @path, or create it; the last 32 KiB are checked, and the
- * file is cut off before the first line there that is invalid or out of order; the errors of
- * open(), read() and ftruncate(), -ENOMEM */
+/** metrics_open() - open or create the file at @path; check the last 32 KiB, and truncate the file
+ * before the first invalid or out-of-order line there; the errors of open(), read() and
+ * ftruncate(), -ENOMEM */
 int metrics_open(const char *path, struct metrics **ret_metrics, struct error *error) CHECK_RESULT;
 void metrics_close(struct metrics *metrics);
 /** metrics_last_step() - return the step of the last line, 0 when empty; a node that was away has
@@ -46,12 +46,12 @@ uint64_t metrics_last_step(const struct metrics *metrics);
 int metrics_append(struct metrics *metrics, const struct metrics_line *line,
                    struct error *error) CHECK_RESULT;
 
-/** metrics_history() - return the newest lines up to and with @step, METRICS_HISTORY_MAX bytes of
- * them, including lines that are not on disk yet */
+/** metrics_history() - return the newest lines up to and including @step, METRICS_HISTORY_MAX bytes
+ * of them, including lines that are not on disk yet */
 int metrics_history(const struct metrics *metrics, uint64_t step, struct bytes *ret_text,
                     struct error *error) CHECK_RESULT;
 /** metrics_rewind() - forget the lines after @step: they were computed from a wrong state, and
- * their replay may come out different; on an error the file is unchanged */
+ * their replay may differ; on an error the file is unchanged */
 int metrics_rewind(struct metrics *metrics, uint64_t step, struct error *error) CHECK_RESULT;
 /** metrics_adopt() - insert the lines of @data whose steps are not in the file; -EBADMSG when @data
  * does not parse (the file is unchanged) */

@@ -90,8 +90,8 @@ static int append_lines(struct metrics *metrics, const struct exact_steps *their
 
 /*
  * Take the lines of @theirs without a merge, which is the common case: the file has the same bytes
- * from some step on, because they were once copied from this node, or it has none after it was
- * away. Return: 1: the lines are in the file now, or were before; 0: a merge is needed
+ * from some step on, because they were once copied from this node, or has none because this node
+ * was away. Return: 1: the lines are in the file; 0: a merge is needed
  */
 static int take_as_they_are(struct metrics *metrics, const struct merge_side *theirs, off_t offset,
                             struct error *error)
@@ -112,7 +112,7 @@ static int take_as_they_are(struct metrics *metrics, const struct merge_side *th
                                 .size_bytes = text->size_bytes - mine.size_bytes};
     if (fresh.size_bytes == 0)
         return 1;
-    if (after < size) /* they come before some lines of this node */
+    if (after < size) /* they precede some lines of this node */
         return 0;
     status = check_lines(&fresh, error);
     if (!status)

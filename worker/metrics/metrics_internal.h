@@ -12,16 +12,16 @@
 
 struct metrics {
     struct line_file file;
-    off_t file_bytes_max;      /* at which the file is begun anew */
+    off_t file_bytes_max;      /* at this size a new file begins */
     struct exact_steps newest; /* the last lines; older ones are found in the file */
-    struct bytes unwritten;    /* lines that could not be written, on a full disk */
+    struct bytes unwritten;    /* lines that a full disk refused */
     size_t unwritten_count;    /* number of those lines; all are among `newest` */
-    uint64_t refused_ns;       /* when the disk refused lines last; monotonic */
-    struct error refused;      /* and why */
+    uint64_t refused_ns;       /* time of the last refusal by the disk; monotonic */
+    struct error refused;      /* the reason */
 };
 
-/** metrics_load() - load and check the last lines of the file; cut the file off before the first
- * invalid one */
+/** metrics_load() - load and check the last lines of the file; truncate it before the first invalid
+ * line */
 int metrics_load(struct metrics *metrics, struct error *error) CHECK_RESULT;
 
 /** metrics_read_from() - read the file from @offset on, and the lines that are not on disk yet */

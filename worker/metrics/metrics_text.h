@@ -1,6 +1,6 @@
 /*
- * A text of metrics lines: whole lines in the order of their steps, of which the last may be cut
- * off. No file is involved.
+ * A text of metrics lines in the order of their steps, of which the last may be cut off. No file is
+ * involved.
  */
 #pragma once
 
@@ -10,8 +10,8 @@
 
 #include "base/bytes.h"
 
-/** metrics_text_cut() - return how many bytes of @text are lines up to and with @step; scans from
- * the end */
+/** metrics_text_cut() - return the number of bytes of @text with lines up to and including @step;
+ * scans from the end */
 size_t metrics_text_cut(const void *text, size_t size_bytes, uint64_t step);
 
 /** metrics_text_newest() - return the step of the last whole line of @text; 0: there is none */

@@ -150,7 +150,7 @@ static void copy_release(struct copy *copy)
     free(copy);
 }
 
-/* Free the requests and the copy of a transfer, whose messages are completed. */
+/* Free the requests and the copy of a transfer; its messages are completed. */
 static void transfer_done(struct transfer *transfer)
 {
     free(transfer->requests);

@@ -45,8 +45,8 @@ static void path_of(const struct recorder_options *options, unsigned age, char r
     snprintf(ret_path, PATH_SIZE, "%s/%s", options->folder, name);
 }
 
-/* Blocks that are allocated now can be written later on a full disk. Where a file system copies on
- * write that is not so, and the kernel would kill the worker at a store. */
+/* Blocks allocated now can be written later on a full disk. A copy-on-write file system does not
+ * guarantee this, and the kernel would kill the worker at a store. */
 static int allocate(int file)
 {
     struct statfs system;
@@ -58,7 +58,8 @@ static int allocate(int file)
     return -posix_fallocate(file, 0, (off_t)TRACE_RING_BYTES);
 }
 
-/* Locked, no page of the ring is read back from the disk while a step waits. It is not required. */
+/* If the ring is locked, none of its pages is read back from the disk while a step waits. The lock
+ * is optional. */
 static int map(int file, struct recorder *recorder)
 {
     uint8_t *ring =
