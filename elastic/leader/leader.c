@@ -1,14 +1,14 @@
 /*
- * Problem: any daemon may become the leader at any time, and several may believe to be the leader;
- * a decision must not depend on anything that only one of them remembers.
+ * Problem: any firnd may become the leader at any time, and several may believe that they are the
+ * leader; a decision must not depend on anything that only one of them remembers.
  *
  * Design: each call reads the view once and makes one decision. The caller writes the decision
  * under its leadership in etcd; the next view shows the result, or a change that came in between.
- * The checks come in the order of importance: is the job over, has it failed, must it stop, could
- * it be better.
+ * The checks come in order of importance: is the job over, has it failed, must it stop, could it be
+ * better.
  *
- * Invariants: generation numbers grow; a planned plan is only published when every worker runs
- * in the plan before it; a plan from memory names a source for every unit that a worker lacks.
+ * Invariants: generation numbers grow; a planned plan is published only when every worker runs in
+ * the plan before it; a plan from memory names a source for every unit that a worker lacks.
  */
 #include "elastic/leader/leader.h"
 
@@ -34,7 +34,7 @@ static bool everybody_is_gone(const struct roster *roster)
     return true;
 }
 
-/* Return a refusal's text if every node that could run the job has refused it; NULL: not so. */
+/* Return a refusal's text if every node that could run the job has refused it; else NULL. */
 static const char *refused_by_all(const struct leader_context *context)
 {
     const char *refusal = NULL;
@@ -49,7 +49,8 @@ static const char *refused_by_all(const struct leader_context *context)
     return refusal;
 }
 
-/* Describe a diverged step, from which no layout can go on, and the checkpoint to go on from. */
+/* Describe a diverged step, from which no layout can continue, and the checkpoint to continue
+ * from. */
 static void describe_divergence(const struct leader_context *context,
                                 const struct worker_report *report, char ret_text[PLAN_REASON_SIZE])
 {
@@ -67,8 +68,8 @@ static void describe_divergence(const struct leader_context *context,
 }
 
 /*
- * Return whether the job cannot go on, on any node, and why. The plan that ends such a job keeps
- * the reason, because no node has reported under that plan yet.
+ * Return whether the job cannot continue on any node, and the reason. The plan that ends such a job
+ * keeps the reason, because no node has reported under that plan yet.
  */
 static bool is_refused(const struct leader_context *context, char ret_text[PLAN_REASON_SIZE])
 {
@@ -93,7 +94,7 @@ static int finish(struct leader_context *context, enum job_state state, const ch
     return 0;
 }
 
-/* Return whether nodes will go of which the plan in force, which has not begun, knows nothing. */
+/* Return whether nodes will go that the plan in force, which has not begun, does not know of. */
 static bool is_overtaken(const struct leader_context *context)
 {
     const struct plan *plan = context->view->plan;
@@ -101,7 +102,7 @@ static bool is_overtaken(const struct leader_context *context)
            leader_time_left(context) != UINT64_MAX;
 }
 
-/* Plan the same again, in time for nodes that will go. */
+/* Publish the same plan again, in time for nodes that will go. */
 static int hurry(struct leader_context *context)
 {
     const struct plan *plan = context->view->plan;
@@ -109,8 +110,8 @@ static int hurry(struct leader_context *context)
                                      plan->change.text);
 }
 
-/* Return the generation that runs although the plan in force, which replaced its plan, does not
- * follow it: it had begun, and no report had said so yet. 0: there is none. */
+/* Return a generation that had begun, unreported, when the plan in force replaced its plan: it
+ * runs, and the plan in force does not follow it. 0: none. */
 static uint64_t begun_all_the_same(const struct leader_context *context)
 {
     const struct plan *plan = context->view->plan;
@@ -151,8 +152,8 @@ static int end_now(struct leader_context *context, enum plan_reason reason, enum
 
 /*
  * Return whether workers are still leaving by themselves. Workers of a working generation see that
- * all steps are done, and leave; a worker that has not heard of that yet would take the end of the
- * others for a failure. A worker that has not left after failure_timeout is sent away.
+ * all steps are done, and leave. A worker that has not heard of that yet would mistake the end of
+ * the others for a failure. A worker that has not left after failure_timeout is ordered to leave.
  */
 static bool still_leave_by_themselves(struct leader_context *context)
 {
@@ -183,8 +184,8 @@ static int complete(struct leader_context *context)
     return end_now(context, PLAN_REASON_PAUSE, JOB_COMPLETED, "all steps are committed");
 }
 
-/* Return whether the change in force has waited for the end of a step for a while, which may be
- * long: a pause comes first then. */
+/* Return whether the change in force has waited for the end of a possibly long step for a while:
+ * then a pause comes first. */
 static bool waits_for_a_step(struct leader_context *context)
 {
     const struct leader_view *view = context->view;
@@ -243,7 +244,7 @@ static int decide(struct leader_context *context)
     return paused ? pause_when_possible(context) : leader_change(context);
 }
 
-/* Forget times of another generation, and remember the generation numbers that are used up. */
+/* Forget times of another generation, and remember the used generation numbers. */
 static void refresh_memory(const struct leader_view *view, struct leader_memory *memory)
 {
     uint64_t generation = view->plan ? view->plan->generation : 0;
@@ -268,8 +269,8 @@ static void refresh_memory(const struct leader_view *view, struct leader_memory 
     leader_pace_note(view, &memory->pace);
 }
 
-/* Workers must know which nodes have which files of checkpoints with copies, and who has outputs of
- * frozen layers. */
+/* Workers must know which nodes have which files of checkpoints with copies, and which have outputs
+ * of frozen layers. */
 static int name_nodes(struct leader_context *context)
 {
     const struct leader_view *view = context->view;
@@ -315,7 +316,7 @@ int leader_decide(const struct leader_view *view, struct leader_memory *memory,
         return error_set(context.error, status, "deciding about job %s: %s", view->spec->name,
                          strerror(-status));
     if (status == 0) {
-        error_clear(context.error); /* the text has a refusal by a planner on the way */
+        error_clear(context.error); /* the text has an intermediate refusal by the planner */
         *ret_decision = decision;
     }
     return status;

@@ -3,19 +3,20 @@
  *
  * The leader is level-triggered: the caller rebuilds the view after every change and calls
  * leader_decide(); a new leader that calls it with the same view decides the same. Only
- * `leader_memory` is kept between calls: since when (monotonic time) and how often something was
- * seen. To lose it, as when another node becomes the leader, costs time and never steps.
+ * `leader_memory` is kept between calls: the times (monotonic) and counts of observations. Its
+ * loss, as when another node becomes the leader, costs time but never steps.
  *
  *     the view                                   the decision
  *     no plan, enough slots                      publish generation 1, from the newest checkpoint
- *                                                if there is one
- *     no plan, too few slots                     nothing; the text says why the job waits
- *     a better layout, a new scale, a drain      prepare it as `next`; publish it when the new
- *                                                processes are prepared
- *     a worker or a node of the plan failed      wait for the survivors' reports, not for ever;
- *                                                publish a plan that recovers
- *     desired paused or cancelled                publish the empty plan
- *     the empty plan, and all workers have left  finish
+ *                                                if there is one no plan, too few slots nothing;
+ *                                                the text says why the job waits a better layout, a
+ *                                                new scale, a drain prepare it as `next`; publish
+ *                                                it when the new processes are prepared a worker or
+ *                                                a node of the plan failed wait for the survivors'
+ *                                                reports, but not forever; publish a plan that
+ *                                                recovers desired paused or cancelled publish the
+ *                                                empty plan the empty plan, and all workers have
+ *                                                left finish
  */
 #pragma once
 
@@ -45,14 +46,14 @@ enum job_desired { JOB_DESIRED_RUNNING, JOB_DESIRED_PAUSED, JOB_DESIRED_CANCELLE
 
 struct leader_checkpoint {
     uint64_t step;       /* 0: none */
-    uint64_t generation; /* that wrote it; numbers continue after it, also when etcd has no plan */
+    uint64_t generation; /* that wrote it; numbers continue after it, even if etcd has no plan */
     char path[JOB_PATH_SIZE];
     char manifest_sha256[65];
     uint64_t write_ns;      /* until it was complete; 0: not known */
-    unsigned frozen_layers; /* of its state; 0 also where that is not known */
+    unsigned frozen_layers; /* of its state; 0 also if unknown */
     const char *shares;     /* places of its copies; NULL: in one shared folder */
-    char missing[256]; /* a newer checkpoint out of reach, and the nodes that have it; "": none */
-    unsigned damaged_count; /* newer ones that are known to be damaged, and the newest of them: */
+    char missing[256];      /* a newer checkpoint out of reach, and the nodes with it; "": none */
+    unsigned damaged_count; /* newer ones known to be damaged, and the newest of them: */
     char damaged[256];
     /* For the case that the plan in force begins from this checkpoint: */
     uint64_t before_step;    /* of the newest older checkpoint within reach; 0: none */
@@ -72,19 +73,19 @@ static inline bool leader_checkpoint_has_before(const struct leader_checkpoint *
     return checkpoint->before_step > 0;
 }
 
-/* The state and the size that the user wishes for the job. */
+/* The user's wish for the state and the size of the job. */
 struct leader_wish {
     enum job_desired desired;
     unsigned devices;          /* at most; 0: as the specification says */
     unsigned stages, replicas; /* 0: free */
 };
 
-/* How far the job has come, and its pace. */
+/* The progress of the job, and its pace. */
 struct leader_progress {
     uint64_t step;
     uint64_t generation;      /* newest that reported committed steps; 0: none */
     unsigned frozen_layers;   /* newest known */
-    struct planner_kept kept; /* outputs of frozen layers, as rank 0 met them last */
+    struct planner_kept kept; /* outputs of frozen layers that rank 0 found last */
     double step_seconds;      /* measured, of the plan in force; 0: unknown */
     double last_step_seconds; /* of the last plan that trained; 0: unknown */
     double switch_seconds;    /* pause before the plan in force, a planned change; 0: unknown */
@@ -109,7 +110,8 @@ struct leader_view {
     const char (*holders)[NAME_SIZE]; /* jobs that have slots, as slots name them */
     unsigned holder_count;
     struct slot_queue_place queue; /* slots that this job leaves to other jobs */
-    /* Of the plan in force, of `next`, and of the generation whose state that plan goes on with */
+    /* Of the plan in force, of `next`, and of the generation from whose state that plan
+     * continues */
     const struct node_report *const *reports;
     unsigned report_count;
     struct leader_checkpoint checkpoint; /* the newest committed */
@@ -123,8 +125,8 @@ struct leader_view {
 struct leader_avoided {
     char node[NAME_SIZE];
     unsigned slot;
-    uint64_t incarnation; /* of its daemon: a new one may try again */
-    unsigned timeouts;    /* how long; doubled if it happens again soon; 0: no entry */
+    uint64_t incarnation; /* of its firnd: a new one may try again */
+    unsigned timeouts;    /* the duration; doubled if it happens again soon; 0: no entry */
     uint64_t until_ns;
 };
 
@@ -133,7 +135,7 @@ struct leader_avoidance {
     unsigned next;                                   /* entry that is written next */
 };
 
-/* Since when a slot that was found slow is out of the plan in force, or in it again. */
+/* The time since which a slow slot is out of the plan in force, or in it again. */
 struct leader_slow_seen {
     char node[NAME_SIZE];
     unsigned slot, times; /* as the plan has them */
@@ -148,11 +150,11 @@ struct leader_slow_slots {
 
 #define LEADER_NETSPLITS_MAX 64
 
-/* A cut: two nodes that did not reach each other (elastic/leader/leader_netsplit.h). */
+/* A cut between two nodes that did not reach each other (elastic/leader/leader_netsplit.h). */
 struct leader_netsplit {
     char nodes[2][NAME_SIZE]; /* ascending */
     uint64_t incarnations[2];
-    uint64_t generation; /* that missed it last; 0: no entry */
+    uint64_t generation; /* the last one that missed the pair; 0: no entry */
     uint64_t seen_ns;
     unsigned times;    /* how often the pair was missed again */
     uint64_t until_ns; /* the cut is believed until then; 0: not yet believed */
@@ -200,19 +202,18 @@ struct leader_pace {
 };
 
 struct leader_memory {
-    uint64_t generation; /* of the plan that the times below belong to */
+    uint64_t generation; /* of the plan in force, to which the times below belong */
     struct instant failure_seen, finished_seen;
-    uint64_t next_generation; /* of the plan being prepared that next_seen_ns belongs to */
+    uint64_t next_generation; /* of the plan being prepared, to which next_seen_ns belongs */
     uint64_t next_seen_ns;
     struct instant published; /* when the plan in force was first seen */
     uint64_t starting_mark,
         starting_ns; /* last progress of starting workers, and when it changed */
     struct instant better_seen;
     struct leader_pace pace;
-    double prediction_factor; /* of the plan in force, with as many frozen layers as it was made
-                                 for; 0: unknown */
-    struct instant gone_seen; /* since when a planned change waits for a node that is gone */
-    uint64_t generation_last; /* the highest number seen: numbers are not used twice */
+    double prediction_factor; /* of the plan in force, at its number of frozen layers; 0: unknown */
+    struct instant gone_seen; /* since when a planned change waits for a lost node */
+    uint64_t generation_last; /* the highest number seen: numbers are never reused */
     struct leader_retries retry;
     struct leader_avoidance avoided;
     struct leader_slow_slots slow;
@@ -233,17 +234,17 @@ enum leader_action {
 struct leader_decision {
     enum leader_action action;
     struct plan *plan; /* owned by the caller afterwards; NULL: none. The caller fills an empty key
-                          (randomness); a prepared plan is published with the key that it was
+                          with random bytes; a prepared plan is published with the key that it was
                           prepared with */
     enum job_state state;
-    char text[512];         /* for people: why the job waits, or the latest event */
+    char text[512];         /* for people: the reason why the job waits, or the latest event */
     uint64_t wake_at_ns;    /* call again by then; UINT64_MAX: only on change */
     bool misses_checkpoint; /* the job waits for nodes that have the only checkpoints */
-    /* The view's checkpoint has been out of reach for too long: the caller refuses that checkpoint,
-     * and calls again with the checkpoint before it. */
+    /* The view's checkpoint has been out of reach for too long: the caller refuses it, and calls
+     * again with the previous checkpoint. */
     bool gives_up_checkpoint;
-    /* No checkpoint is left in place of those that were given up: the caller no longer refuses
-     * them, and calls again. */
+    /* No checkpoint is left in place of the given-up ones: the caller no longer refuses them, and
+     * calls again. */
     bool takes_back_checkpoints;
 };
 
@@ -253,8 +254,8 @@ struct leader_decision {
  *
  * An empty plan lists the workers that must leave as donors; the job is over when their nodes have
  * reported that they left, or are gone. The caller writes under its leadership, rebuilds the view
- * and calls again. Where it cannot write a plan yet, it calls again later, with @memory as it was
- * before: a plan that nobody has seen has begun nothing.
+ * and calls again. If it cannot write a plan yet, it calls again later with @memory as it was
+ * before: a plan that nobody has seen has no effect.
  *
  * Return: 0; -ENOMEM, -EINVAL (the spec cannot be planned; @error says why): nothing decided, and
  * only times in @memory changed.

@@ -7,8 +7,8 @@
  * none is published at once. Free slots that would help are watched for one failure_timeout first,
  * so that nodes that join together make one generation.
  *
- * Failure modes: `next` is worthless when a node that it needs goes: `next` is dropped, the slot
- * that failed is avoided for a while, and planning begins again.
+ * Failure modes: `next` is useless when a node that it needs goes: `next` is dropped, the failed
+ * slot is avoided for a while, and planning begins again.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -31,15 +31,15 @@
 #include "elastic/planner/shadow_stages.h"
 #include "elastic/recovery/sum_moves.h"
 
-#define GAIN_LEAST 0.05 /* of the step time, for a change that is optional */
+#define GAIN_LEAST 0.05 /* of the step time, for an optional change */
 
-/* Why the layout in force may not stay. */
+/* The reasons why the layout in force may not stay. */
 struct demand {
     const char *draining, *absent; /* a node that must be left */
     bool scale;                    /* more devices than the user wants, or another shape */
     bool frozen, thawed;           /* more, or fewer, layers than the layout was made for */
     bool slow;                     /* a worker is slower than the plan knows, or no longer slow */
-    bool slower;                   /* than the layout before it, which it was to be faster than */
+    bool slower;                   /* the layout is slower than the one it replaced for speed */
 };
 
 static bool must_change(const struct demand *demand)
@@ -61,7 +61,7 @@ static struct demand find_demand(struct leader_context *context)
         else if (member->node && member->node->draining && !demand.draining)
             demand.draining = member->node_name;
     }
-    /* Do not give slots up while leaving a node: the next plan, which works, is early enough. */
+    /* Do not give up slots while leaving a node: the plan after it is early enough. */
     if (demand.draining || demand.absent)
         context->gives = 0;
     demand.scale = plan->layout.worker_count > leader_devices_now(context) ||
@@ -108,7 +108,7 @@ static bool needs_processes(const struct plan_layout *layout)
     return false;
 }
 
-/* Return whether @layout gains by kept outputs, and not by more slots. */
+/* Return whether @layout gains by kept outputs and not by more slots. */
 static bool loads_more(const struct leader_context *context, const struct plan_layout *layout)
 {
     const struct leader_progress *progress = &context->view->progress;
@@ -117,7 +117,7 @@ static bool loads_more(const struct leader_context *context, const struct plan_l
            layout->worker_count <= context->view->plan->layout.worker_count;
 }
 
-/* Return whether @layout is for the layers that train again, and not for more slots. */
+/* Return whether @layout is for layers that train again and not for more slots. */
 static bool is_for_thaw(const struct leader_context *context, const struct demand *demand,
                         const struct plan_layout *layout)
 {
@@ -253,7 +253,7 @@ static void say_running(struct leader_context *context)
     leader_compatibility_say(context);
 }
 
-/* Return whether to wait a little for more reasons to change to @layout, or to one like it: then
+/* Return whether to wait a little for more reasons to change to @layout or a similar one, so that
  * several improvements become one change. */
 static bool must_wait(struct leader_context *context, const struct demand *demand,
                       const struct plan_layout *layout)
@@ -291,16 +291,16 @@ static bool covers_more(const struct leader_context *context, const struct plan_
            shadow_stages_bare_stages(&context->view->plan->layout) > 0;
 }
 
-/* Wait for a node whose lease is gone: its workers train on, but only its firnd can tell them to
- * hand their state over. */
+/* Wait for a node whose lease is gone: its workers continue to train, but only its firnd can tell
+ * them to hand over their state. */
 static int wait_for_absent(struct leader_context *context, const struct demand *demand)
 {
     leader_add(context, "; waits for node %s, which alone has some of the state", demand->absent);
     return 0;
 }
 
-/* Set how long the change may wait for the end of a step: not at all beyond the time that a node
- * which goes needs to hand its state over. */
+/* Limit the wait of the change for the end of a step, so that a leaving node has the time to hand
+ * over its state. */
 static void limit_change(struct leader_context *context, const struct demand *demand,
                          struct plan_change *change)
 {
@@ -312,10 +312,10 @@ static void limit_change(struct leader_context *context, const struct demand *de
     change->limit_ns = MIN(patience_ns, change->spare_ns);
 }
 
-/* Learn from the plan in force by how much the planner is wrong here: slots are slower together
- * than alone, and links than their first measurement. It was predicted once more, to @now_seconds,
- * since its slots may have been measured after it was made. A step with other frozen layers than
- * the plan was made for tells nothing: it may load kept outputs. */
+/* Learn the planner's error from the plan in force: slots are slower together than alone, and links
+ * are slower than in their first measurement. The plan was predicted again, to @now_seconds,
+ * because its slots may have been measured after it was made. A step with other frozen layers than
+ * the plan was made for proves nothing: it may load kept outputs. */
 static void calibrate(struct leader_context *context, double now_seconds,
                       struct plan_layout *layout)
 {
@@ -371,9 +371,9 @@ static int weigh(struct leader_context *context, const struct demand *demand,
 }
 
 /*
- * Leave a draining node when no layout works without it: the job checkpoints at the next boundary
- * and leaves, rather than lose steps when the node goes. It begins again from that checkpoint as
- * soon as there are slots.
+ * Leave a draining node if no layout works without it: the job checkpoints at the next boundary and
+ * leaves, rather than losing steps when the node goes. It begins again from that checkpoint as soon
+ * as there are slots.
  */
 static int leave_for_drain(struct leader_context *context, const struct demand *demand)
 {
@@ -384,8 +384,8 @@ static int leave_for_drain(struct leader_context *context, const struct demand *
     return leader_empty_plan(context, PLAN_REASON_DRAIN, true, text);
 }
 
-/* Move the job to another link protocol: no node starts workers of its own any more, and slots of
- * the other protocol are enough. */
+/* Move the job to another link protocol: no node starts workers of the job's protocol any more, and
+ * slots of the other protocol are enough. */
 static int move_over(struct leader_context *context)
 {
     return leader_empty_plan(context, PLAN_REASON_UPGRADE, true,
@@ -403,8 +403,7 @@ static void say_that_it_keeps_them(struct leader_context *context)
                kept, plural(kept), view->queue.first, context->gives);
 }
 
-/* Plan within the limits of what is known of layouts: back to the one before, if slots for that are
- * there. */
+/* Plan within the limits of the known layouts: back to the previous one, if it has enough slots. */
 static int layout_for(struct leader_context *context, const struct slot_pool *pool,
                       struct demand *demand, struct plan **ret_plan)
 {
@@ -489,7 +488,7 @@ static enum readiness readiness_of(const struct leader_context *context, unsigne
         return HOPELESS;
     if (!member || member->seat == SEAT_LEFT)
         return NOT_YET;
-    if (member->seat == SEAT_LOST) /* lost before this preparation: proves nothing about it */
+    if (member->seat == SEAT_LOST) /* lost before this preparation: no proof about it */
         return member->report->generation < next->generation ? NOT_YET : HOPELESS;
     return member->seat == SEAT_SPARE && member->report->phase == WORKER_PREPARED &&
                    member->report->generation == next->generation
@@ -563,8 +562,8 @@ static int supervise_next(struct leader_context *context)
     return 0;
 }
 
-/* Return whether nodes will go before the plan in force begins, which knows nothing of that: it
- * waits for the end of a step. If there still is time, the leader looks again when it is short. */
+/* Return whether nodes will go before the plan in force begins, which does not know of that and
+ * waits for the end of a step. If there is still time, the leader checks again when it is short. */
 static bool is_short_of_time(struct leader_context *context)
 {
     const struct leader_view *view = context->view;
@@ -605,7 +604,7 @@ int leader_change(struct leader_context *context)
         leader_starting_say(context);
         uint64_t due = leader_start_counts_from(context) + leader_start_time_ns(context);
         if (leader_start_is_limited(context) &&
-            view->now_ns < due) /* later only reports change anything */
+            view->now_ns < due) /* later only reports change the decision */
             leader_wake(context, due);
         if (is_short_of_time(context) && !leader_change_is_dead(context))
             return save_instead(context);

@@ -1,22 +1,20 @@
 /*
  * Problem: not all slots may share a job. Two slots whose processors or libraries round differently
- * give the job other bits with every change of layout, and the difference goes unnoticed. Two slots
- * whose workers speak different link protocols, as in the middle of an upgrade, wait for each other
- * in vain.
+ * give the job other bits with every change of layout, unnoticed. Two slots whose workers speak
+ * different link protocols, as in the middle of an upgrade, wait for each other in vain.
  *
- * Design: every node registers the numerics identity of each of its slots
- * (member.numerics_identity and, where it has several kinds of devices, other_numerics_identities;
- * texts for people that are equal where results are), the link protocol of the workers that it
- * starts, and the control protocols of its firnd. A job begins on the kind that offers most slots,
- * its plans remember the kind, and slots of another kind are not used. elastic.mixed_devices lifts
- * the requirement on the numerics identity. A plan from before nodes registered theirs means the
- * kind of its workers.
+ * Design: every node registers the numerics identity of each of its slots (member.numerics_identity
+ * and, where it has several kinds of devices, other_numerics_identities; texts for people that are
+ * equal where results are), the link protocol of the workers that it starts, and the control
+ * protocols of its firnd. A job begins on the kind with the most slots, its plans remember the
+ * kind, and slots of another kind are not used. elastic.mixed_devices lifts the requirement on the
+ * numerics identity. A plan older than these registrations means the kind of its workers.
  *
- * While nodes are upgraded one by one, running workers train on, and are lost to the job only when
- * they fail. When no slot in service is of the plan's link protocol any more, the job moves over:
- * it checkpoints at the next boundary, leaves, and begins from there on the present kind (after a
- * failure that the rest cannot make up for: from the newest checkpoint). The numerics identity
- * stays: where no node has that identity any more, the job waits and says so.
+ * While nodes are upgraded one by one, running workers continue to train, and are lost to the job
+ * only when they fail. When no slot in service has the plan's link protocol any more, the job moves
+ * over: it checkpoints at the next boundary, leaves, and begins from there on the present kind
+ * (from the newest checkpoint after a failure that the other workers cannot compensate). The
+ * numerics identity stays: if no node has that identity any more, the job waits and says so.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* How many devices the job may have: the bounds that the user asked for last. */
+/* The number of devices that the job may have: the bounds that the user asked for last. */
 #include "elastic/job/job_spec.h"
 #include "elastic/leader/leader_internal.h"
 
@@ -11,7 +11,7 @@ unsigned leader_devices_max(const struct leader_view *view)
 unsigned leader_devices_min(const struct leader_view *view)
 {
     unsigned least = MAX(view->spec->elastic.devices_min, 1u);
-    /* A job that is only to be saved and put aside takes any number of slots. */
+    /* A job that only needs to be saved and put aside takes any number of slots. */
     return view->wish.desired == JOB_DESIRED_RUNNING ? MIN(least, leader_devices_max(view)) : 1;
 }
 

@@ -1,13 +1,14 @@
 /*
  * Decide whether the plan in force has failed: a worker that it needs is lost or stuck, or the plan
- * did not come up in its time.
+ * did not start in time.
  */
 #include "elastic/leader/leader_pair_loss.h"
 #include "elastic/leader/leader_starting.h"
 #include "elastic/leader/leader_supersede.h"
 
-/* Return whether some worker has state that a planned change could hand over. Without one it never
- * begins: it did, those of the generation before have left, and the new ones have died since. */
+/* Return whether some worker has state that a planned change could hand over. Without such a worker
+ * the change is over: it had begun, the workers of the previous generation have left, and the new
+ * ones have died since. */
 static bool somebody_has_state(const struct leader_context *context)
 {
     const struct roster *roster = &context->roster;
@@ -31,9 +32,9 @@ bool leader_start_timed_out(const struct leader_context *context)
 }
 
 /*
- * Return whether a node without a lease is a failure. While the generation runs without complaint
- * it is none: the node's daemon may be restarting. It is a failure when no other worker is left to
- * complain, or when the plan is just beginning.
+ * Return whether a node without a lease is a failure. It is none while the generation runs without
+ * complaint: the node's firnd may be restarting. It is a failure if no other worker is left to
+ * complain, or if the plan is just beginning.
  */
 static bool absence_is_failure(const struct leader_context *context)
 {
@@ -41,7 +42,7 @@ static bool absence_is_failure(const struct leader_context *context)
     bool absent = false, others = false, others_run = true;
     for (unsigned i = 0; i < roster->count; i++) {
         const struct roster_member *member = &roster->members[i];
-        /* Until a planned switch, workers of the generation before train and may complain. */
+        /* Until a planned switch, workers of the previous generation train and may complain. */
         others = others || (member->node && context->view->plan->change.planned &&
                             member->seat == SEAT_JOINING && roster_has_state(member));
         if (!roster_is_worker(roster, member))
@@ -53,7 +54,8 @@ static bool absence_is_failure(const struct leader_context *context)
     return absent && (!others || (!context->view->plan->change.planned && !others_run));
 }
 
-/* Return whether this failure only ends the planned change: the generation before trains on. */
+/* Return whether this failure only ends the planned change, and the previous generation
+ * continues. */
 static bool fails_the_change_alone(const struct leader_context *context,
                                    const struct roster_member *member)
 {
@@ -63,7 +65,7 @@ static bool fails_the_change_alone(const struct leader_context *context,
 /*
  * Return whether the plan in force trains. A commit needs every worker, so one step of progress or
  * one checkpoint of this generation proves it, even if the report of a node that is cut off from
- * etcd still names the generation before.
+ * etcd still names the previous generation.
  */
 static bool has_begun(const struct leader_context *context)
 {

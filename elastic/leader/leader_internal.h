@@ -16,33 +16,34 @@ struct leader_context {
     const struct member *left_out[NETSPLIT_NODES_MAX]; /* of the plan that is being made */
     unsigned left_out_count;
     bool readers_only; /* nodes that cannot read the checkpoint are left out anyway */
-    unsigned gives;    /* slots that the plan that is being made leaves to another job */
-    struct plan_shape shape_wanted, shape_avoided; /* the same of its layout (leader_trial.h) */
+    unsigned gives;    /* slots that this plan leaves to another job */
+    struct plan_shape shape_wanted, shape_avoided; /* the required and the excluded layout
+                                                      (leader_trial.h) */
 };
 
 /* Slots that a plan may use. */
 struct slot_pool {
     struct planner_slot *slots;
     unsigned count, room;
-    unsigned devices_least; /* a plan may use so many slots even if fewer are asked for */
+    unsigned devices_least; /* a plan may use this many slots even if fewer are asked for */
 };
 
 void slot_pool_done(struct slot_pool *pool);
 
-/** slot_pool_add() - add @slot of @node to @pool. @held: units that its worker has, NULL for a
- * fresh process. Return: 0; -ENOMEM; -EINVAL: its address is too long */
+/** slot_pool_add() - add @slot of @node to @pool. @held: units of its worker; NULL: a fresh
+ * process. Return: 0; -ENOMEM; -EINVAL: its address is too long */
 int slot_pool_add(struct leader_context *context, struct slot_pool *pool, const struct member *node,
                   unsigned slot, uint64_t instance,
                   const struct state_moves_range *held) CHECK_RESULT;
 
-/** slot_pool_add_free() - add every slot on which a process may be started now, except @kept slots
- * that are kept for other jobs (elastic/leader/slot_queue.h) */
+/** slot_pool_add_free() - add every slot on which a process may start now, except @kept slots that
+ * are kept for other jobs (elastic/leader/slot_queue.h) */
 int slot_pool_add_free(struct leader_context *context, struct slot_pool *pool,
                        unsigned kept) CHECK_RESULT;
 
 /** leader_avoid() - start nothing on this slot for a while, unless its daemon is a new one: two
- * failure timeouts the first time (a cable that was out for a moment must not cost half a minute),
- * twice as long each time that it happens again within the longest pause */
+ * failure timeouts the first time (a cable unplugged for a moment must not cost half a minute),
+ * then twice as long each time that it recurs within the longest pause */
 void leader_avoid(struct leader_context *context, const char *node_name, unsigned slot);
 
 /** leader_devices_now() - return leader_devices_max(), less the slots that the plan being made
@@ -72,22 +73,23 @@ int leader_transfer(struct leader_context *context, struct plan *plan,
 size_t *leader_unit_bytes(struct leader_context *context, unsigned frozen_layers,
                           double *ret_link_bytes_per_second);
 
-/** leader_empty_plan() - end the generation in force; every process alive is listed as leaving */
+/** leader_empty_plan() - end the generation in force; the plan lists every live process as
+ * leaving */
 int leader_empty_plan(struct leader_context *context, enum plan_reason reason, bool planned,
                       const char *text) CHECK_RESULT;
 
-/** leader_empty_plan_instead() - do the same in place of the planned change in force, which has not
- * begun: the plan follows @follows, the generation that runs */
+/** leader_empty_plan_instead() - as leader_empty_plan(), in place of the planned change in force,
+ * which has not begun: the plan follows @follows, the running generation */
 int leader_empty_plan_instead(struct leader_context *context, uint64_t follows,
                               enum plan_reason reason, const char *text) CHECK_RESULT;
 
-/** leader_start() - plan from the newest checkpoint or step 0; or say why the job waits */
+/** leader_start() - plan from the newest checkpoint or step 0, or say why the job waits */
 int leader_start(struct leader_context *context) CHECK_RESULT;
 
 /** leader_waits_for_slots() - return true if the job waits for slots, and not for a checkpoint */
 bool leader_waits_for_slots(const struct leader_context *context);
 
-/** leader_restart() - do the same over @pool and for @reason; @why is for people */
+/** leader_restart() - as leader_start(), over @pool and for @reason; @why is for people */
 int leader_restart(struct leader_context *context, const struct slot_pool *pool,
                    enum plan_reason reason, const char *why) CHECK_RESULT;
 
@@ -97,7 +99,7 @@ struct leader_compatibility {
     unsigned links;
 };
 
-/** leader_compatibility() - return the requirements of the plan in force; where nothing runs, those
+/** leader_compatibility() - return the requirements of the plan in force; if no plan runs, those
  * that most slots meet */
 struct leader_compatibility leader_compatibility(const struct leader_context *context);
 bool leader_compatibility_has(const struct leader_compatibility *kind, const struct member *node,
@@ -130,10 +132,11 @@ void leader_add(struct leader_context *context, const char *format, ...)
 void leader_wake(struct leader_context *context, uint64_t at_ns);
 
 /** leader_checkpoint_is_ahead() - return whether the newest checkpoint is of a later step than
- * @step, and the job has not since gone back to an earlier checkpoint: a leader that gave the
- * newest one up, because it could not be read, knew more than this leader */
+ * @step, and the job has not gone back to an earlier checkpoint since: a leader that gave up the
+ * newest one, because it could not be read, knew more than this leader */
 bool leader_checkpoint_is_ahead(const struct leader_context *context, uint64_t step);
-/** leader_start_time_ns() - return how long the plan in force may take until its workers run */
+/** leader_start_time_ns() - return the longest time that the plan in force may take until its
+ * workers run */
 uint64_t leader_start_time_ns(const struct leader_context *context);
 
 /** leader_explain_wait() - say why the job waits: "waits for slots: wants at least 4, 2 are free
@@ -141,11 +144,11 @@ uint64_t leader_start_time_ns(const struct leader_context *context);
 void leader_explain_wait(struct leader_context *context, enum job_state state,
                          unsigned usable_count, const char *planner_text);
 
-/** leader_has_failed() - return whether the plan in force cannot go on, because a worker of it is
- * lost or stuck, say */
+/** leader_has_failed() - return whether the plan in force cannot continue, because one of its
+ * workers is lost or stuck, say */
 bool leader_has_failed(const struct leader_context *context);
-/** leader_start_is_limited() - return whether the plan in force waits for nothing but its own
- * workers: a planned change waits for those of the generation before, as long as they are there */
+/** leader_start_is_limited() - return whether the plan in force waits only for its own workers: a
+ * planned change waits for the workers of the previous generation as long as they exist */
 bool leader_start_is_limited(const struct leader_context *context);
 /** leader_start_timed_out() - return whether the plan in force has exceeded its time to begin, and
  * no worker runs in it */

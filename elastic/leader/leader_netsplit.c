@@ -23,7 +23,7 @@ static uint64_t term_ns(const struct leader_context *context, unsigned times)
 }
 
 /* Return whether the entry is so old that a new report is about another cut. Two attempts may be as
- * far apart as the workers' operations are long. */
+ * far apart as the duration of the workers' operations. */
 static bool is_forgotten(const struct leader_context *context, const struct leader_netsplit *cut)
 {
     return context->view->now_ns >= MAX(cut->seen_ns, cut->until_ns) +
@@ -137,7 +137,7 @@ static unsigned place_of(struct cut_field *field, const struct member *node)
     return place;
 }
 
-/* Find both ends of a pair; false if one is gone, or its daemon is a new one. */
+/* Find both ends of a pair; false if one is gone or has a new firnd. */
 static bool find_pair(const struct leader_context *context, const struct leader_netsplit *cut,
                       const struct member *ret_ends[2])
 {
@@ -350,7 +350,7 @@ const char *leader_netsplit_parted_words(const struct leader_context *context,
     return ret_words;
 }
 
-/* Return the cut that was missed last among those for which a node is left out: older cuts may be
+/* Return the most recently missed cut among those for which a node is left out: older cuts may be
  * mended. */
 static const struct leader_netsplit *find_reason(const struct leader_context *context)
 {

@@ -4,20 +4,20 @@
  * whole.
  *
  * A worker that cannot make its links names the ranks whose hosts gave no sign of life
- * (report->unreached). One such report proves nothing: hosts die, and cables are out for a moment,
- * so the same layout is tried again. A pair that is missed in a second generation, in which both
- * ends have reported, is a cut, unless one in between has run with both. The job then goes on
- * without the smallest set of nodes that makes the rest reach each other
+ * (report->unreached). One such report proves nothing: hosts die, and cables fail for a moment, so
+ * the same layout is tried again. A pair that is missed in a second generation, in which both ends
+ * have reported, is a cut, unless a generation in between has run with both. The job then continues
+ * without the smallest set of nodes whose removal leaves nodes that all reach each other
  * (elastic/leader/netsplit_graph.h). A set with the only copy of some state is not left out.
  *
- * A cut is believed for a while; then the node that was left out is free like any other. If the
- * pair is missed again, the cut is believed for twice as long, and so on. The cuts of a daemon that
- * is started anew are forgotten.
+ * A cut is believed for a while; then the left-out node may be used like any other. If the pair is
+ * missed again, the cut is believed for twice as long, and so on. The cuts of a restarted firnd are
+ * forgotten.
  *
  * Only the leader's memory has the cuts: a new leader tries once more than its predecessor would.
- * Where the predecessor had made a patient plan (elastic/leader/leader_pair_loss.h), not even that.
- * At most LEADER_NETSPLITS_MAX pairs are remembered, and cuts among NETSPLIT_NODES_MAX nodes are
- * weighed at a time: more cuts take more generations until all are found.
+ * If the predecessor had made a patient plan (elastic/leader/leader_pair_loss.h), it does not even
+ * do that. At most LEADER_NETSPLITS_MAX pairs are remembered, and cuts among NETSPLIT_NODES_MAX
+ * nodes are weighed at a time: more cuts take more generations to find.
  */
 #pragma once
 
@@ -31,18 +31,18 @@ void leader_netsplit_note(struct leader_context *context);
 void leader_netsplit_mended(struct leader_context *context);
 
 /**
- * leader_netsplit_choose() - decide which nodes are left out of the plan that is about to be made
- * @may_go: return whether nothing is lost without these nodes; NULL: nodes that compute in the plan
- * in force stay, any other may go
+ * leader_netsplit_choose() - decide which nodes to leave out of the plan being made
+ * @may_go: return whether no state is lost without these nodes; NULL: nodes that compute in the
+ * plan in force stay, any other may go
  */
 void leader_netsplit_choose(struct leader_context *context,
                             bool (*may_go)(const struct leader_context *context,
                                            const void *argument),
                             const void *argument);
 
-/** leader_netsplit_choose_for_checkpoint() - do the same for a plan that begins from the view's
- * checkpoint: by the checkpoint's record, nodes with the only copy of a part of it stay, unless no
- * other choice is left */
+/** leader_netsplit_choose_for_checkpoint() - as leader_netsplit_choose(), for a plan that begins
+ * from the view's checkpoint: nodes that, by its record, have the only copy of a part of it stay,
+ * unless no other choice is left */
 void leader_netsplit_choose_for_checkpoint(struct leader_context *context);
 
 /** leader_netsplit_take_in_readers() - choose again among all nodes by cuts alone, when the slots

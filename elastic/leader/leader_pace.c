@@ -54,12 +54,13 @@ double leader_pace_of(const struct leader_pace *pace, const struct plan_layout *
 
 bool leader_pace_has_thawed(const struct leader_view *view)
 {
-    /* Progress may still be that of the generation before, from before the last freeze. */
+    /* Progress may still be of the previous generation, from before the last freeze. */
     return view->progress.generation == view->plan->generation &&
            view->progress.frozen_layers < view->plan->layout.frozen_layers;
 }
 
-/* Of any layout if not of @plan's: that is nearer to the truth than a prediction. */
+/* Return the measured step of @plan's layout, else of any layout: it is more accurate than a
+ * prediction. */
 static double step_seconds(const struct leader_context *context, const struct plan *plan)
 {
     double last = context->view->progress.last_step_seconds;
@@ -87,7 +88,7 @@ uint64_t leader_operation_ns(const struct leader_context *context)
     double count = (double)least * context->view->spec->train.micro_batches_per_lane;
     uint64_t own_ns =
         plan->layout.replica_count > 0 ? to_ns(step_seconds(context, plan) / MAX(1, count)) : 0;
-    /* Until its first commit workers may come from an operation of the generation before. */
+    /* Until its first commit, workers may come from an operation of the previous generation. */
     bool begins = context->view->progress.generation < plan->generation;
     return begins ? MAX(own_ns, plan->change.busy_ns) : own_ns;
 }

@@ -4,16 +4,16 @@
  *
  * Each node has the only copy of some state, or the other slots are not enough without it. Then the
  * same layout is planned again, as a patient plan (elastic/plan/plan.h): its workers retry their
- * links for as long as a generation may take to begin. So training goes on as soon as the pair
- * reaches each other, and only one generation in twenty timeouts is spent on waiting.
+ * links for as long as a generation may take to begin. So training continues as soon as the pair
+ * reaches each other, and waiting costs only one generation in twenty timeouts.
  *
- * Waiting costs time. Going back to the newest checkpoint without one of the two nodes costs time
- * too, and nothing else, because the steps come out the same. The length of the netsplit is not
+ * Waiting costs time. Going back to the newest checkpoint without one of the two nodes also costs
+ * only time, because the replayed steps have the same bits. The length of the netsplit is not
  * known, so the job waits for as long as the steps that would be lost take to compute (at least a
- * minute by default), and then goes back: never more than twice the time of the better choice. An
- * operator who knows more drains one of the two nodes, and the job goes back at once.
+ * minute by default), and then goes back: never more than twice the time of the better choice. If
+ * an operator drains one of the two nodes, the job goes back at once.
  *
- * A new leader counts anew, from when it first hears of the pair.
+ * A new leader restarts the wait when it first hears of the pair.
  */
 #pragma once
 
@@ -29,10 +29,10 @@ void leader_pair_loss_goes_on(struct leader_context *context);
 /**
  * leader_pair_loss_enter() - make @plan, which is about to be published, a patient plan if nodes of
  * it have lost each other
- * @step: that @plan goes on from
+ * @step: the step from which @plan continues
  */
 void leader_pair_loss_enter(struct leader_context *context, struct plan *plan, uint64_t step);
 
 /** leader_pair_loss_say() - add to the job's text that the plan in force waits for a pair of nodes,
- * and for how long; sets the next wake-up */
+ * and the length of the wait; set the next wake-up */
 void leader_pair_loss_say(struct leader_context *context);

@@ -13,7 +13,7 @@ static void cover_report(const struct worker_report *report, bool covered[STEP_R
 }
 
 /*
- * Return whether @rank brings @unit into a generation from memory, to keep it there or to push it.
+ * Return whether @rank brings @unit into a generation from memory, to keep it or to hand it over.
  * The worker itself may not have heard of that generation yet.
  */
 static bool brings(const struct plan *plan, unsigned rank, unsigned unit)
@@ -32,7 +32,7 @@ static bool brings(const struct plan *plan, unsigned rank, unsigned unit)
 }
 
 /* Cover the units that @member's report names, and those that its rank in the plan in force keeps
- * or brings. A worker whose node has not heard of that plan has what it had before. */
+ * or brings. A worker whose node has not heard of that plan still has its earlier units. */
 static void cover_unheard(const struct leader_context *context, const struct roster_member *member,
                           bool covered[STEP_RECORD_UNITS_MAX])
 {
@@ -52,8 +52,8 @@ static void cover_unheard(const struct leader_context *context, const struct ros
 }
 
 /*
- * Return whether every unit may be present once all missing reports have come. If not, the job goes
- * back to the checkpoint in any case, and waiting is in vain.
+ * Return whether every unit may be present once all missing reports have arrived. If not, the job
+ * goes back to the checkpoint in any case, and waiting is in vain.
  */
 static bool may_be_complete(const struct leader_context *context,
                             const struct leader_survivors *survivors)
@@ -77,8 +77,8 @@ static bool may_be_complete(const struct leader_context *context,
     return true;
 }
 
-/* Return whether the member opens links. Without state it does so too: prepared for the plan, or
- * stuck in the generation before, and told to come along. */
+/* Return whether the member opens links. A member without state does so too if it is prepared for
+ * the plan, or stuck in the previous generation and told to join. */
 static bool opens_links(const struct leader_context *context, const struct roster_member *member)
 {
     enum worker_phase phase = member->report->phase;
@@ -97,7 +97,7 @@ static bool somebody_waits_for_links(const struct leader_context *context)
     return false;
 }
 
-/* Return the step that the plan in force began at. Only workers that run in it know the step of a
+/* Return the first step of the plan in force. Only workers that run in it know the step of a
  * planned one. */
 static uint64_t first_step(const struct leader_context *context)
 {
@@ -110,8 +110,8 @@ static uint64_t first_step(const struct leader_context *context)
     return plan->start.resume_step;
 }
 
-/* Return whether a worker of the plan in force gave up before its first commit: workers that have
- * their links hear of that only now. */
+/* Return whether a worker of the plan in force gave up before its first commit: workers with links
+ * hear of that only now. */
 static bool somebody_gave_up(const struct leader_context *context)
 {
     uint64_t step = first_step(context);
@@ -125,12 +125,12 @@ static bool somebody_gave_up(const struct leader_context *context)
     return false;
 }
 
-/* Return the end of the wait for workers without whom the job goes back to a checkpoint. */
+/* Return the end of the wait for workers whose loss sends the job back to a checkpoint. */
 static uint64_t patient_until(const struct leader_context *context)
 {
     uint64_t timeout_ns = context->view->failure_timeout_ns;
     uint64_t computing_ns = leader_operation_ns(context);
-    /* A worker without links reports when it gives up; only then do workers with all links. */
+    /* A worker without links reports when it gives up; workers with all links report only then. */
     bool begins = somebody_waits_for_links(context) || somebody_gave_up(context);
     return context->memory->failure_seen.ns + computing_ns +
            (begins ? leader_start_time_ns(context) + timeout_ns
@@ -147,14 +147,14 @@ bool leader_patience_lasts(struct leader_context *context, const struct leader_s
     bool late =
         survivors->unheard > survivors->unheard_and_spared || survivors->unheard_of_before > 0;
     bool patient = falls_back && late && may_be_complete(context, survivors);
-    /* Survivors may be in the middle of a micro-batch when the links break. Where the others are
-     * enough, one that hangs must not hold them up for long. */
+    /* Survivors may be in the middle of a micro-batch when the links break. If the others are
+     * enough, a hung worker must not delay them for long. */
     uint64_t computing_ns =
         MIN(leader_operation_ns(context), TIMEOUTS_SILENT_WORKER * view->failure_timeout_ns);
     uint64_t hard =
         patient ? patient_until(context) : seen + view->failure_timeout_ns + computing_ns;
     uint64_t soft = seen + view->failure_timeout_ns / TIMEOUT_PARTS_ACCUSED;
-    /* A live daemon whose registration ended registers again at once under the same name. */
+    /* A live firnd whose registration ended registers again at once under the same name. */
     bool all_heard = survivors->unheard == 0 &&
                      !(falls_back && (survivors->doubtful > 0 || survivors->absent > 0));
     if (all_heard || view->now_ns >= hard)

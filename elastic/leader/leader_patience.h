@@ -1,12 +1,12 @@
 /*
- * Decide how long the leader waits after a failure for each worker's report. Private to the leader.
+ * Decide how long the leader waits for each worker's report after a failure. Private to the leader.
  *
  * A silent worker gets failure_timeout from when the failure was first seen. A silent worker that
- * its peers accuse, or that has no rank any more, gets TIMEOUT_PARTS_ACCUSED of that; where the job
- * would fall back to a checkpoint, it gets the whole time. Workers that no peer accuses, and that
- * may have a unit that is missing otherwise, get several times failure_timeout. In a generation
- * that is just beginning such workers get until every worker that waits for links there has given
- * up.
+ * its peers accuse, or that has no rank any more, gets TIMEOUT_PARTS_ACCUSED of that time, or all
+ * of it if the job would fall back to a checkpoint. Workers that no peer accuses, and that may have
+ * an otherwise missing unit, get several times failure_timeout. In a generation that is just
+ * beginning, the leader waits for such workers until every worker that waits for links there has
+ * given up.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /*
- * The numbers behind a decision about nodes that go at a given time: the time that is left, and the
- * amount of state that would go with them.
+ * The numbers behind a decision about nodes that go at a given time: the time left, and the amount
+ * of state that would go with them.
  */
 #include <string.h>
 
@@ -9,8 +9,8 @@
 #include "elastic/leader/leader_internal.h"
 #include "elastic/leader/leader_supersede.h"
 
-/* Return the time until a switch can begin, at worst: the ends of a step's pipeline are not left
- * (early_switch.h), and one more micro-batch may have begun. */
+/* Return the time until a switch can begin, at worst: a step is not left at the ends of its
+ * pipeline (early_switch.h), and one more micro-batch may have begun. */
 static uint64_t time_to_switch(const struct leader_view *view)
 {
     const struct plan_layout *layout = &view->plan->layout;
@@ -21,8 +21,8 @@ static uint64_t time_to_switch(const struct leader_view *view)
     return (uint64_t)(step_ns * MIN(1.0, (2.0 * layout->stage_count + 1) / count));
 }
 
-/* Return whether the job trains there, or did when it was told to leave, or the plan in force,
- * which has not begun, takes state from there. */
+/* Return whether the job trains there, or did so when it was told to leave, or whether the plan in
+ * force, which has not begun, takes state from there. */
 static bool is_needed(const struct leader_context *context, const struct roster_member *member,
                       bool waits)
 {
@@ -52,8 +52,8 @@ static bool stays(const struct leader_context *context, const struct plan_worker
     return node && !node->draining;
 }
 
-/* Sum the bytes that a change which has not begun takes from workers that it leaves on such nodes:
- * perhaps nobody else has them. */
+/* Sum the bytes that a change that has not begun takes from left-out workers on such nodes: no
+ * other worker may have them. */
 static size_t donated_bytes(struct leader_context *context, const size_t *unit_bytes)
 {
     const struct plan *plan = context->view->plan;

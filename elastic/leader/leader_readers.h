@@ -1,10 +1,10 @@
 /*
- * Nodes whose workers could not read the checkpoint that the job begins from, because nodes with
+ * Nodes whose workers could not read the checkpoint from which the job begins, because nodes with
  * parts of it do not answer them. Other nodes may reach those parts. So the job begins without the
  * nodes that cannot read; they join when it trains, because then the state comes from their peers.
  * They stay copy nodes: other nodes read their parts of the checkpoint. Private to the leader.
  *
- * Only the leader's memory has this, for a minute by default: a new leader tries once more.
+ * Only the leader's memory has these nodes, for a minute by default: a new leader tries once more.
  */
 #pragma once
 

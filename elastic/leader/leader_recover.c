@@ -1,14 +1,13 @@
 /*
- * Problem: when a worker dies its peers notice one after another, some cannot report it, and every
+ * Problem: when a worker dies, its peers notice one after another, some cannot report it, and every
  * tenth of a second counts.
  *
- * Design: wait until every worker of the plan has reported since the failure: stuck with its
- * state, or gone (elastic/leader/leader_survivors.h), but not for ever
- * (elastic/leader/leader_patience.h). Then call recovery_decide() over these reports, and make a
- * plan from the result.
+ * Design: wait until every worker of the plan has reported since the failure: stuck with its state,
+ * or gone (elastic/leader/leader_survivors.h), but not forever (elastic/leader/leader_patience.h).
+ * Then call recovery_decide() over these reports, and make a plan from the result.
  *
  * Invariant: a worker that has not reported in time has no rank and no move in the new plan. If
- * that worker is alive, its peers refuse its generation, and its own daemon makes it step aside.
+ * that worker is alive, its peers refuse its generation, and its own firnd makes it step aside.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -41,8 +40,8 @@ static void name_lost(const struct leader_context *context, char *text, size_t s
         snprintf(text + used, size - used, " and %u more", count - 3);
 }
 
-/* Return how many layers are frozen at the newest known step. Freezing is part of the state; this
- * is for costs. */
+/* Return the number of frozen layers at the newest known step. It serves only to estimate costs:
+ * the state has the actual number. */
 static unsigned frozen_layers(const struct leader_context *context,
                               const struct leader_survivors *survivors)
 {
@@ -79,7 +78,7 @@ static int pool_survivors(struct leader_context *context, const struct leader_su
             continue;
         unsigned count = recovery_ranges(recovery, &survivors->reports[i], ranges);
         struct state_moves_range held = widest(ranges, count);
-        /* A process without usable state may as well be replaced by a new one. */
+        /* A new process may as well replace one without usable state. */
         int status = slot_pool_add(context, pool, member->node, member->slot,
                                    count > 0 ? member->report->instance : 0, &held);
         if (status < 0)
@@ -91,9 +90,9 @@ static int pool_survivors(struct leader_context *context, const struct leader_su
 
 /*
  * Plan over the live workers alone if they are enough, else over every free slot too. -ENOSPC: the
- * job waits, and the text says so. A slot that is asked for by another job stays in this plan: a
- * plan after a failure soon ends the workers that it leaves out, and their state may be needed
- * next. The planned change that follows gives the slot up.
+ * job waits, and the text says so. A slot that another job asks for stays in this plan: a plan
+ * after a failure soon ends the workers that it leaves out, and their state may be needed next. The
+ * next planned change gives up the slot.
  */
 static int layout_without_the_left_out(struct leader_context *context,
                                        const struct leader_survivors *survivors,
@@ -119,8 +118,8 @@ static int layout_without_the_left_out(struct leader_context *context,
     return status;
 }
 
-/* Plan without the left-out nodes, else with them: a layout that may not come up, because nodes of
- * it are cut from each other, is better than none. */
+/* Plan without the left-out nodes, else with them: a layout that may not start, because its nodes
+ * are cut from each other, is better than none. */
 static int layout_after_failure(struct leader_context *context,
                                 const struct leader_survivors *survivors,
                                 const struct recovery *recovery, struct plan **ret_plan)
@@ -265,7 +264,7 @@ static int fall_back(struct leader_context *context, const struct leader_survivo
     return status;
 }
 
-/* Avoid the slots of workers that did not report, or never came up, for a while. */
+/* Avoid for a while the slots of workers that did not report or never started. */
 static void avoid_the_unheard(struct leader_context *context)
 {
     bool timed_out = leader_start_timed_out(context);
@@ -281,7 +280,7 @@ static void avoid_the_unheard(struct leader_context *context)
 
 /*
  * Return whether the recovered state is older than the checkpoint: a worker kept it while later
- * generations went on without it and saved newer state.
+ * generations continued without that worker and saved newer state.
  */
 static bool is_outdated(const struct leader_context *context, const struct recovery *recovery)
 {
@@ -314,8 +313,8 @@ static bool state_stays(const struct leader_context *context, const void *argume
     return true;
 }
 
-/* Go back to the checkpoint without one end of a cut, though its state is lost. No plan: the other
- * slots are not enough. */
+/* Go back to the checkpoint without one end of a cut, though its state is lost. Makes no plan if
+ * the other slots are not enough. */
 static int go_back_without_one(struct leader_context *context,
                                const struct leader_survivors *survivors, struct recovery *recovery)
 {
@@ -330,7 +329,7 @@ static int go_back_without_one(struct leader_context *context,
     return status;
 }
 
-/* Go on from the survivors' state, if its holders reach each other, or may yet. */
+/* Continue from the survivors' state, if its holders reach each other or may do so yet. */
 static int go_on(struct leader_context *context, const struct leader_survivors *survivors,
                  struct recovery *recovery)
 {
@@ -348,8 +347,8 @@ static int go_on(struct leader_context *context, const struct leader_survivors *
     return publish_from_memory(context, survivors, recovery);
 }
 
-/* Return whether the state that is left is older than the steps that were committed: a worker kept
- * it aside. The nodes of those that went on may be back in a moment. */
+/* Return whether the remaining state is older than the committed steps: a worker kept it aside. The
+ * nodes of the workers that continued may be back in a moment. */
 static bool loses_steps(const struct leader_context *context, const struct recovery *recovery)
 {
     const struct leader_progress *progress = &context->view->progress;

@@ -1,21 +1,21 @@
 /*
  * Problem: a generation that cannot begin fails within milliseconds: nodes that have a part of its
  * checkpoint do not answer, a device has no memory, links are refused. A new plan after each
- * attempt would be twenty generations a second, each of them written to etcd and to the logs. And a
+ * attempt would be twenty generations a second, each written to etcd and to the logs. Besides, a
  * checkpoint with copies is read from other nodes: a node that is away for a moment must not cost
- * the steps since the checkpoint before.
+ * the steps since the previous checkpoint.
  *
- * Design: attempts at one step are counted, wherever its state comes from: a checkpoint, the job's
+ * Design: attempts at one step are counted, whether its state comes from a checkpoint, the job's
  * beginning, or the workers' memory. The first failure is retried at once, every further failure
  * after a pause that doubles. Counts and pauses are only in the leader's memory: a new leader
  * begins with short pauses.
  *
  * A part out of reach may be gone: two nodes that do not reach each other both assume that the
  * other node may have it. The length of the outage is not known, so the checkpoint is given up when
- * it has been tried for as long as the steps since the checkpoint before take to compute. Then the
- * job goes on from that earlier checkpoint, with the same bits, and in never more than twice the
- * time of the better choice. Parts on nodes that are not even registered are a different case: if
- * nothing else is left, the job waits for these nodes, because an operator can bring them back.
+ * it has been tried for as long as the steps since the previous checkpoint take to compute. Then
+ * the job continues from that earlier checkpoint, with the same bits, and in never more than twice
+ * the time of the better choice. Parts on nodes that are not even registered are a different case:
+ * if nothing else is left, the job waits for these nodes, because an operator can bring them back.
  */
 #include "elastic/leader/leader_retry.h"
 
@@ -46,8 +46,8 @@ static bool waits_for_newer(struct leader_context *context, enum job_state state
 }
 
 /* Return whether the plan in force was another attempt at the newest checkpoint's step, or at the
- * job's beginning, and failed. One from memory is, too: workers that die one after the other leave
- * such a plan between two others. */
+ * job's beginning, and failed. A plan from memory counts too: workers that die one after another
+ * leave such a plan between two others. */
 static bool failed_again(const struct leader_view *view)
 {
     const struct plan *plan = view->plan;
@@ -87,7 +87,7 @@ static const char *complaint(const struct leader_context *context, char ret_text
 }
 
 /* Return whether a worker of the plan in force could not read all of the checkpoint, and could not
- * tell either that it is gone. */
+ * determine that it is gone. */
 static bool is_out_of_reach(const struct leader_context *context)
 {
     for (unsigned i = 0; i < context->roster.count; i++) {
@@ -99,15 +99,15 @@ static bool is_out_of_reach(const struct leader_context *context)
     return false;
 }
 
-/* Without it the job would wait for absent nodes, or for the operator. */
+/* Return whether, without @checkpoint, the job would wait for absent nodes or for the operator. */
 static bool is_last_hope(const struct leader_checkpoint *checkpoint)
 {
     return !leader_checkpoint_has_before(checkpoint) && checkpoint->given_up_count == 0 &&
            (checkpoint->before_is_away || checkpoint->damaged_count > 0);
 }
 
-/* Return when to give the checkpoint up; UINT64_MAX: it can be read, or there is nothing else to go
- * on from. */
+/* Return the time at which to give up the checkpoint; UINT64_MAX: it can be read, or there is no
+ * other state to continue from. */
 static uint64_t tried_until_ns(struct leader_context *context)
 {
     const struct leader_view *view = context->view;
@@ -123,9 +123,9 @@ static uint64_t tried_until_ns(struct leader_context *context)
            MAX(TIMEOUTS_UNREADABLE_CHECKPOINT * view->failure_timeout_ns, worth_ns);
 }
 
-/* Return whether the last attempt failed for the checkpoint, and just now. Another failure gives
- * nothing up, nor does an old one: the leader may have been kept from trying again, because etcd
- * was away, say. */
+/* Return whether the last attempt failed just now, because of the checkpoint. Any other failure
+ * gives up no checkpoint, nor does an old one: the leader may have been unable to try again,
+ * because etcd was away, say. */
 static bool is_cause(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;
@@ -144,7 +144,7 @@ static void give_up(struct leader_context *context, enum job_state state)
     instant_clear(&context->memory->retry.unread);
 }
 
-/* Return when another generation may follow @attempts (at least 2) failed ones. */
+/* Return the time at which another generation may follow @attempts (at least 2) failed ones. */
 static uint64_t next_attempt_ns(const struct leader_context *context, unsigned attempts)
 {
     uint64_t timeout_ns = context->view->failure_timeout_ns;
@@ -155,7 +155,7 @@ static uint64_t next_attempt_ns(const struct leader_context *context, unsigned a
 
 /* Return whether hosts gave no sign of life to the plan in force while links were made. Waiting for
  * them has taken time already, so such an attempt needs no pause. A host that is asked for a file
- * may be found to be away at once. */
+ * may be found away at once. */
 static bool hosts_were_silent(const struct leader_context *context)
 {
     for (unsigned i = 0; i < context->roster.count; i++) {
@@ -206,8 +206,8 @@ static bool waits_after_failure(struct leader_context *context, enum job_state s
     return true;
 }
 
-/* Ask the operator before going back to step 0, which throws away all that was computed: a good
- * copy of a checkpoint may be at hand. */
+/* Ask the operator before going back to step 0, which discards all computed steps: a good copy of a
+ * checkpoint may be at hand. */
 static bool asks_operator(struct leader_context *context)
 {
     const struct leader_view *view = context->view;

@@ -1,5 +1,5 @@
 /*
- * Problem: reports come node by node, late, and about processes that the plan does not know; the
+ * Problem: reports arrive node by node, late, and about processes that the plan does not know; the
  * meaning of a report depends on the plan that it is about.
  *
  * Design: one list of members: each rank of the plan in force with its node and its report, and
@@ -7,9 +7,9 @@
  * seats.
  *
  * The seat of a stuck worker depends on its generation. Stuck in the plan's own generation, it is
- * broken. Stuck in the generation before a planned plan, it is broken too: it will never come to
- * the boundary of the switch. Stuck in the generation before a plan that answers that very failure,
- * or left behind even earlier, it is merely joining: the job went on without it. A worker that the
+ * broken. Stuck in the generation before a planned plan, it is broken too: it will never reach the
+ * boundary of the switch. Stuck in the generation before a plan that answers that very failure, or
+ * left behind even earlier, it is merely joining: the job continued without it. A worker that the
  * answer to a failure leaves out has stepped aside: until that plan has begun, its state may be the
  * last copy of a unit.
  */
@@ -50,7 +50,7 @@ const struct roster_member *roster_find(const struct roster *roster, const char 
 }
 
 /* Return whether a worker that broke was in the generation that @plan follows: such a worker never
- * comes to the boundary of the switch. */
+ * reaches the boundary of the switch. */
 static bool should_switch(const struct plan *plan, const struct worker_report *report)
 {
     return plan->change.planned && report->generation >= plan->follows;
@@ -109,8 +109,8 @@ static int compare_reports(const void *a, const void *b)
 
 /*
  * List the reports that count: each node's of the plan in force and, until a planned switch, the
- * last one of the generation before from nodes that may not have heard of the plan yet. Their
- * workers train, also those that the plan gives no rank: it may fail, and they have the state.
+ * last one of the previous generation from nodes that may not have heard of the plan yet. All their
+ * workers train, even without a rank in the plan: the plan may fail, and they have the state.
  * @ret_reports has view->report_count entries.
  */
 static unsigned list_reports(const struct leader_view *view, const struct node_report **ret_reports)
@@ -151,9 +151,9 @@ static void note_before(const struct leader_view *view, struct roster_member *me
     }
 }
 
-/* Return whether the job went on without the worker: a later generation than its own has committed,
- * or the one that leaves it out. Its node's report may be from before the node failed, when no plan
- * needs the worker any more. */
+/* Return whether the job continued without the worker: a later generation than its own, or the one
+ * that leaves it out, has committed. Its node's report may be from before the node failed, when no
+ * plan needs the worker any more. */
 static bool is_left_behind(const struct leader_view *view, const struct worker_report *report)
 {
     uint64_t own = report->generation;
@@ -162,7 +162,7 @@ static bool is_left_behind(const struct leader_view *view, const struct worker_r
 }
 
 /* Return whether the report is of a process without state that another firnd of the node started:
- * the one that is there now has not found it, or it would have reported. The report may have
+ * the present firnd has not found the process, or it would have reported it. The report may have
  * reached etcd after the node was gone. */
 static bool is_of_another_firnd(const struct member *node, const struct node_report *report,
                                 const struct worker_report *worker)
@@ -208,7 +208,7 @@ static unsigned list_members(const struct roster *roster, const struct node_repo
     return count;
 }
 
-/* Return whether the very process that the plan names died before it entered this generation. */
+/* Return whether the process that the plan names died before it entered this generation. */
 static bool died_before_joining(const struct plan *plan, const struct roster_member *member)
 {
     uint64_t instance = plan->layout.workers[member->rank].instance;
@@ -283,8 +283,8 @@ bool roster_has_state(const struct roster_member *member)
            (member->report->held_unit_count > 0 || member->report->old_unit_count > 0);
 }
 
-/* Return the index of the first member of @node, or where it would be. By bisection: the leader
- * asks for every node, and a thousand nodes have thousands of members. */
+/* Return the index of the first member of @node, or its place. It bisects, because the leader asks
+ * for every node, and a thousand nodes have thousands of members. */
 static unsigned first_of(const struct roster *roster, const char *node)
 {
     unsigned first = 0, end = roster->count;
@@ -327,7 +327,8 @@ bool roster_disputed(const struct roster *roster)
     return false;
 }
 
-/* It is about the plan in force, or about the switch to it; else about a failure before. */
+/* Return whether the report is about the plan in force or the switch to it, and not about an
+ * earlier failure. */
 static bool is_of_now(const struct plan *plan, const struct worker_report *report)
 {
     return report->generation >= plan->generation || should_switch(plan, report);

@@ -8,10 +8,10 @@
 
 enum seat {
     SEAT_RUNNING, /* trains in the plan in force (or has finished it) */
-    SEAT_JOINING, /* on its way into the plan: starting, or still in the generation before */
+    SEAT_JOINING, /* entering the plan: starting, or still in the previous generation */
     SEAT_BROKEN,  /* stuck with its state: waits for another plan */
     SEAT_ASIDE,   /* left out after a failure: keeps its state until the others have begun */
-    SEAT_LOST,    /* process gone, replaced by another, or the slot is out of service */
+    SEAT_LOST,    /* its process is gone or replaced, or its slot is out of service */
     SEAT_LEFT,    /* left on purpose */
     SEAT_SILENT,  /* it has a rank, and its node has sent no report of this generation */
     SEAT_SPARE,   /* no rank in the plan: being prepared for the next */
@@ -24,8 +24,8 @@ struct roster_member {
     const struct member *node;          /* NULL: its lease is gone */
     const struct worker_report *report; /* NULL when silent */
     const struct worker_report
-        *before; /* of a silent one, in the generation that a plan from memory
-                    follows: its node may not have heard of the plan; NULL */
+        *before; /* of a silent one: its report in the generation that a plan from memory follows,
+                    because its node may not have heard of the plan; or NULL */
     enum seat seat;
 };
 
@@ -52,7 +52,7 @@ const struct member *roster_node(const struct roster *roster, const char *name);
 
 /** roster_is_worker() - return whether the member has a rank that computes, not a donor's */
 bool roster_is_worker(const struct roster *roster, const struct roster_member *member);
-/** roster_alive() - return whether a process may be there: the member is neither lost nor left, and
+/** roster_alive() - return whether the process may exist: the member is neither lost nor left, and
  * its node is registered */
 bool roster_alive(const struct roster_member *member);
 /** roster_has_state() - return whether the member's report names units in memory */
@@ -64,7 +64,7 @@ bool roster_disputed(const struct roster *roster);
 /** roster_refused() - return the text of a refusal of this job by @node; NULL: none */
 const char *roster_refused(const struct roster *roster, const char *node);
 /** roster_accused() - return whether a report names this member, or another worker of its node, as
-   lost: peers name the worker that they missed first, and a node dies with all its workers. A
-   report of a generation before the plan in force, which answers that failure, does not count
-   if the node has reported since */
+ * lost: peers name the first worker that they missed, and a node dies with all its workers. A
+ * report of a generation before the plan in force, which answers that failure, does not count if
+ * the node has reported since */
 bool roster_accused(const struct roster *roster, const struct roster_member *member);

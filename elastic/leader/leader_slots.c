@@ -72,7 +72,7 @@ static struct leader_avoided *find_avoided(const struct leader_context *context,
     return NULL;
 }
 
-/* Return whether the slot is avoided; if so, wakes the leader when that is over. */
+/* Return whether the slot is avoided; if so, wake the leader at the end of that time. */
 static bool is_avoided(struct leader_context *context, const struct member *node, unsigned slot)
 {
     const struct leader_avoided *avoided = find_avoided(context, node, slot);
@@ -256,8 +256,8 @@ uint64_t leader_start_time_ns(const struct leader_context *context)
     return start_time_ns(&view->plan->layout, &view->spec->model, view->failure_timeout_ns);
 }
 
-/* Return whether a worker of the plan in force has found that it computes wrongly: it may have
- * written outputs of frozen layers, and other nodes may have fetched them. */
+/* Return whether a worker of the plan in force has reported that it computes wrongly: it may have
+ * written outputs of frozen layers, which other nodes may have fetched. */
 static bool somebody_computes_wrongly(const struct leader_context *context)
 {
     for (unsigned i = 0; i < context->roster.count; i++) {
@@ -269,7 +269,7 @@ static bool somebody_computes_wrongly(const struct leader_context *context)
     return false;
 }
 
-/* What a plan hands on to the one that follows it. */
+/* Copy the data that a plan hands on to its successor. */
 static void inherit(const struct leader_context *context, struct plan *plan)
 {
     const struct plan *before = context->view->plan;

@@ -51,14 +51,16 @@ void leader_slow_refresh(const struct leader_view *view, struct leader_slow_slot
     known->count = count;
 }
 
-/* Return how long a slot that was found slow @times times is left out, and then on probation. */
+/* Return the time for which a slot that was found slow @times times is left out, and then on
+ * probation. */
 static uint64_t term_ns(const struct leader_context *context, unsigned times)
 {
     return timeouts_doubled(TIMEOUTS_SLOW_SLOT_MIN, times, TIMEOUTS_SLOW_SLOT_MAX) *
            context->view->failure_timeout_ns;
 }
 
-/* Return when that time is over; in the future if the plan in force does not know the slot. */
+/* Return the end of that time, which is in the future if the plan in force does not know the
+ * slot. */
 static uint64_t due_ns(const struct leader_context *context, const struct plan_slow *slow)
 {
     bool used = is_used(&context->view->plan->layout, slow->node, slow->slot);
@@ -79,9 +81,8 @@ static const struct plan_slow *find_known(const struct leader_context *context,
 }
 
 /*
- * Return the judgement if it counts now. A judgement that a slot is fast again counts only when the
- * slot's time is over, so that a slot whose speed changes often does not change the layout as
- * often.
+ * Return the judgement if it counts now. A judgement that a slot is fast again counts only after
+ * the slot's time, so that a slot whose speed changes often does not change the layout as often.
  */
 static const struct straggler_judgement *believed(struct leader_context *context, unsigned index)
 {

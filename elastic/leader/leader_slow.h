@@ -1,19 +1,18 @@
 /*
- * Slots that compute slower than their peers, and how long the leader leaves them out. Private to
- * the leader: leader.h describes the whole.
+ * Slots that compute slower than their peers, and the time for which the leader leaves them out.
+ * Private to the leader: leader.h describes the whole.
  *
- * Rank 0 of the plan in force reports the stragglers and their speeds
- * (elastic/plan/straggler.h). The leader passes the speeds to the planner, which finds the best
- * layout: another slot, fewer lanes, or none for the slow slot. The change is then made like any
- * other better layout. Plans carry the known speeds on (plan->slow), so the speeds survive the
- * leader.
+ * Rank 0 of the plan in force reports the stragglers and their speeds (elastic/plan/straggler.h).
+ * The leader passes the speeds to the planner, which finds the best layout: one with another slot,
+ * or with fewer lanes on the slow slot. The change is then made like any other better layout. Plans
+ * carry the known speeds on (plan->slow), so the speeds survive the leader.
  *
- * A slot that was left out comes back on probation: after a while the planner takes it to be as
- * fast as any. If it is found slow again, it is left out for twice as long, and so on. A slot that
- * has kept a part of its lanes gets the rest back when it is fast again, but not before that time
- * is over: a slot whose speed changes often must not change the layout as often. With one replica a
- * stage has no peers to compare with, so no slot comes back into such a plan: its mark goes when
- * its firnd is started anew, or after a probation without a judgement.
+ * A left-out slot comes back on probation: after a while the planner assumes that it is as fast as
+ * any. If it is found slow again, it is left out for twice as long, and so on. A slot that has kept
+ * a part of its lanes gets the rest back when it is fast again, but not before that time is over: a
+ * slot whose speed changes often must not change the layout as often. With one replica a stage has
+ * no peers to compare with, so no slot comes back into such a plan: its mark is removed when its
+ * firnd restarts, or after a probation without a judgement.
  */
 #pragma once
 
@@ -25,8 +24,8 @@ void leader_slow_refresh(const struct leader_view *view, struct leader_slow_slot
 /** leader_slow_speed() - return the speed of a slot for the planner now, relative to its peers */
 double leader_slow_speed(struct leader_context *context, const struct member *node, unsigned slot);
 
-/** leader_slow_carry() - copy the known slow slots into a plan that is about to be written,
- * whatever its reason */
+/** leader_slow_carry() - copy the known slow slots into a plan that is about to be written for any
+ * reason */
 void leader_slow_carry(struct leader_context *context, struct plan *plan);
 
 /** leader_slow_found() - return whether a worker of the plan in force is slower than the plan

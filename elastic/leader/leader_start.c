@@ -13,7 +13,7 @@
 #include "elastic/plan/plan_words.h"
 
 /* Return whether state was disputed. Some workers may not have been in the plan that first found
- * that, or the plan that followed never began, so the mark is carried on. */
+ * the dispute, or the next plan never began, so the mark is carried over. */
 static bool was_disputed(const struct leader_context *context)
 {
     const struct plan *plan = context->view->plan;
@@ -22,8 +22,8 @@ static bool was_disputed(const struct leader_context *context)
             context->view->checkpoint.step <= plan->start.resume_step);
 }
 
-/* Plan for the frozen layers of the state that is restored, not of the one that was lost. A record
- * need not say how many they are: then fewer slots may do than it seems. */
+/* Plan for the frozen layers of the restored state, not of the lost one. A record need not have
+ * their number: then fewer slots may be enough than it seems. */
 static int lay_out(struct leader_context *context, const struct slot_pool *pool,
                    struct plan **ret_plan)
 {
@@ -111,8 +111,8 @@ static int start_on_free_slots(struct leader_context *context)
     return status;
 }
 
-/* Nodes that missed each other or the checkpoint a while ago are used if it does not go without
- * them: nobody trains, so nothing else would show that they reach each other again. */
+/* Nodes that missed each other or the checkpoint a while ago are used if the job cannot begin
+ * without them: no worker trains, so nothing else would show that they reach each other again. */
 int leader_start(struct leader_context *context)
 {
     leader_netsplit_choose_for_checkpoint(context);
@@ -124,7 +124,7 @@ int leader_start(struct leader_context *context)
     return status;
 }
 
-/* Set how long a checkpoint, the last one here, may wait for the end of a step. */
+/* Limit the wait of the last checkpoint for the end of a step. */
 static void limit_leaving(struct leader_context *context, struct plan_change *change)
 {
     uint64_t patience_ns = TIMEOUTS_STEP_END * context->view->failure_timeout_ns;

@@ -41,7 +41,8 @@ uint64_t leader_start_counts_from(const struct leader_context *context)
     return MAX(context->memory->published.ns, context->memory->starting_ns);
 }
 
-/* Return a worker that does not wait for another, if there is one: its text has the progress. */
+/* Return a starting worker, one that does not wait for another if possible: its text has the
+ * progress. */
 static const struct roster_member *find_starter(const struct leader_context *context)
 {
     const struct roster_member *found = NULL;

@@ -2,9 +2,9 @@
  * Workers of the plan in force, or of the next one, that are still starting. Private to the leader.
  *
  * Before a worker is prepared, it opens its device, reads the training data and takes its memory,
- * and reports its progress. These take time in proportion to the size of things, so a start ends by
- * a worker's silence and not by its duration: each report of progress restarts the plan's time to
- * come up, or the preparation's.
+ * and reports its progress. These take time in proportion to the amount of data, so a start times
+ * out by a worker's silence and not by its duration: each report of progress restarts the time
+ * limit of the plan's start or preparation.
  */
 #pragma once
 

@@ -1,32 +1,32 @@
 /*
  * Problem: a planned change begins when every worker of the running generation that the change
  * needs has heard of it. When the firnd of one of these workers dies just then, the worker cannot
- * hear: training goes on in the generation before, and this change, and every later one, waits for
- * that firnd. New workers that the change has started wait for as long as the running generation
- * computes its step. One of them may die, or find that a host does not answer: then the change
- * cannot begin any more, though nothing is lost.
+ * hear of it: training continues in the previous generation, and this change, and every later one,
+ * waits for that firnd. New workers that the change has started wait for as long as the running
+ * generation computes its step. One of them may die, or find that a host does not answer: then the
+ * change cannot begin any more, though nothing is lost.
  *
  * Design: the leader publishes another plan in its place. The plan of the running generation is
  * gone from etcd, so the new plan is made from the workers' own reports: each worker's generation
- * and units. The new plan follows the running generation and not the change that never came,
- * because rank 0 of the running generation lets the plan begin, and the records of that generation
+ * and units. The new plan follows the running generation and not the change that never began,
+ * because rank 0 of the running generation begins the plan, and the records of that generation
  * still count. The new plan needs no worker whose node is gone: such a worker sees at the boundary
  * that its peers leave, and its slot is free again when its firnd is back. Only processes that are
  * present already take part.
  *
- * Invariants: nothing is published while any worker has come to the change in force, or while a
- * unit is only on nodes that are gone. No rank 0 lets a plan begin that follows another generation
- * than its own (worker/session/session.c). So when the first change begins after all, at the last
- * moment, the second one never does, and is superseded in its turn by a plan that follows the
- * first. A change with a new worker that is gone never begins, though workers may have been told to
- * leave their step for it and end a long operation first: the plan that takes its place revokes it
- * (elastic/plan/plan_change.h), and they come here instead.
+ * Invariants: nothing is published while any worker has entered the change in force, or while a
+ * unit is only on nodes that are gone. No rank 0 begins a plan that follows another generation than
+ * its own (worker/session/session.c). So if the first change begins after all, at the last moment,
+ * the second one never does, and is itself superseded by a plan that follows the first. A change
+ * with a lost new worker never begins, though workers may have been told to leave their step for it
+ * and end a long operation first: the plan that replaces it revokes it
+ * (elastic/plan/plan_change.h), and they enter that plan instead.
  *
- * Where rank 0 of the running generation is on the node that is gone, no rank 0 would let that
- * plan begin. Then the new plan breaks off: every worker that hears of it leaves the running
- * generation at once and reports its state, as after a failure, which this has become;
- * elastic/leader/leader_recover.c goes on from there. Every unit is on a node that hears, so no
- * step is lost; one step is computed twice.
+ * If rank 0 of the running generation is on the lost node, no rank 0 would begin that plan. Then
+ * the new plan breaks off: every worker that hears of it leaves the running generation at once and
+ * reports its state, as after a failure, which this has become; elastic/leader/leader_recover.c
+ * continues from there. Every unit is on a node that hears, so no step is lost; one step is
+ * computed twice.
  */
 #include "elastic/leader/leader_supersede.h"
 
@@ -52,8 +52,8 @@ static bool is_prepared(const struct leader_context *context, const struct roste
            member->report->generation == context->view->plan->generation;
 }
 
-/* Return whether the member hands over state in the running generation: it is released at the end
- * of that generation's first step, which may be long. */
+/* Return whether the member hands over state in the running generation, which releases it at the
+ * end of its first step, which may be long. */
 static bool hands_over(const struct roster_member *member)
 {
     return member->node && member->seat == SEAT_JOINING && roster_has_state(member) &&
@@ -151,8 +151,8 @@ static int pool_present(struct leader_context *context, bool draining, struct sl
     return 0;
 }
 
-/* List the units of a worker in the generation that it runs in: its stage, and the stages that it
- * shadows. Units of the generation before were dropped with the first commit. */
+/* List the units of a worker in its running generation: its stage, and the stages that it shadows.
+ * Units of the previous generation were dropped with the first commit. */
 static void list_kept(const struct roster_member *member,
                       struct state_moves_range ret_held[STATE_MOVES_RANGES_MAX])
 {
@@ -181,8 +181,8 @@ static int add_moves(struct leader_context *context, struct plan *plan)
     return leader_transfer(context, plan, holders, count);
 }
 
-/* Say why the plan in force does not begin: @gone, or (NULL) another generation than it follows
- * runs, or it has taken too long. */
+/* Say why the plan in force does not begin: @gone; if NULL, another generation than the one it
+ * follows runs, or it has taken too long. */
 static void explain(const struct leader_context *context, const char *gone, struct plan *plan)
 {
     unsigned long long held_up = context->view->plan->generation;
@@ -205,7 +205,8 @@ static void explain(const struct leader_context *context, const char *gone, stru
                  "generation %llu was made for a layout that is over: %s instead", held_up, layout);
 }
 
-/* Revoke the plan in force where a new worker of it is gone, and what it has revoked in any case.
+/* Revoke the plan in force if one of its new workers is gone, and in any case the plans that it has
+ * revoked.
  */
 static void revoke(const struct leader_context *context, struct plan_change *change)
 {

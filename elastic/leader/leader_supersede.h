@@ -1,12 +1,12 @@
-/* Planned changes that cannot begin, because a worker cannot hear of the plan or has given up
+/* Planned changes that cannot begin because a worker cannot hear of the plan, or has given up
  * waiting for it. Private to the leader. */
 #pragma once
 
 #include "elastic/leader/leader_internal.h"
 
 /**
- * leader_supersede() - replace a planned change that has not begun by another plan, when a node
- * that must hear of it has been gone for a while, or a new process has given up waiting
+ * leader_supersede() - replace a planned change that has not begun by another plan if a node that
+ * must hear of it has been gone for a while, or a new process has given up waiting
  *
  * If no plan is possible without that node, adds to the job's text why the job waits.
  *
@@ -14,7 +14,7 @@
  */
 int leader_supersede(struct leader_context *context) CHECK_RESULT;
 
-/** leader_running_generation() - return the generation that all members with state train in, while
+/** leader_running_generation() - return the generation in which all members with state train while
  * the planned change in force has not begun; 0: the change has begun, or broke */
 uint64_t leader_running_generation(const struct leader_context *context);
 

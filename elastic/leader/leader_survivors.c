@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Drop units of the generation before: there are no gradients for them. */
+/* Drop units of the previous generation: there are no gradients for them. */
 static void drop_leftovers(struct worker_report *report)
 {
     unsigned kept = 0;
@@ -32,7 +32,7 @@ static bool lets_go(const struct plan *plan, int rank, const struct worker_repor
 }
 
 /* Return whether the worker has read its state for the plan in force, from a checkpoint that would
- * not be taken again. After a dispute its state may be from before it. */
+ * not be used again. After a dispute its state may be older than the dispute. */
 static bool has_read(const struct leader_view *view, const struct worker_report *report)
 {
     const struct plan *plan = view->plan;
@@ -94,9 +94,9 @@ bool leader_is_survivor(const struct roster_member *member)
 }
 
 /*
- * Return whether the member is not worth the whole wait: it has no rank, or peers lost its node and
- * no report has come from there since. A node with a report has a live daemon, so a worker of it
- * that is only late gets the whole wait.
+ * Return whether the member does not deserve the whole wait: it has no rank, or peers lost its node
+ * and no report has arrived from there since. A node with a report has a live daemon, so a worker
+ * of it that is only late gets the whole wait.
  */
 static bool is_spared(const struct leader_context *context, const struct roster_member *member)
 {
@@ -112,7 +112,7 @@ static bool is_spared(const struct leader_context *context, const struct roster_
     return roster_accused(roster, member);
 }
 
-/* Return whether the member, to which the plan gives no rank, trains until the switch to it. */
+/* Return whether the member, which has no rank in the plan, trains until the switch to it. */
 static bool trains_until_the_switch(const struct plan *plan, const struct roster_member *member)
 {
     return member->rank < 0 && plan->change.planned && member->report &&
@@ -121,9 +121,9 @@ static bool trains_until_the_switch(const struct plan *plan, const struct roster
 
 /*
  * Return whether the member was never in the generation that its report names as a worker: a donor,
- * which hands over and stays behind, or a worker that was still on its way there at its last
- * report, and may be dead since. A donor of the generation before may be present yet when the next
- * change is planned; it looks like the workers that leave.
+ * which hands over and stays behind, or a worker that was still entering it at its last report, and
+ * may have died since. A donor of the previous generation may still be present when the next change
+ * is planned; it looks like the workers that leave.
  */
 static bool stands_beside(const struct roster *roster, const struct roster_member *member)
 {

@@ -1,16 +1,16 @@
 /*
- * The reports that the leader recovers from: the survivors' reports, as far as they are valid, and
- * the number of reports still missing. Private to the leader.
+ * The reports from which the leader recovers: the valid reports of survivors, and the number of
+ * reports still missing. Private to the leader.
  *
- * A worker that was on its way into the plan in force when the plan broke has a report older than
- * the plan. Such a report is read as if the worker had obeyed the plan: gradients of a step that
- * the plan throws away are gone, and a step that the plan lets stand is applied. Both come true at
- * the latest with the next plan, which carries the same commit. State that the plan does not go on
- * from is gone too: a worker that begins anew there, or has no rank any more, drops its state as
- * soon as it hears of the plan, and the node that made the report had heard of it. A worker without
- * a rank whose state is at the plan's step steps aside and keeps its state. The state that a worker
- * has read for a plan counts if the checkpoint of that plan has been lost since; else all nodes
- * begin from it again.
+ * A worker that was entering the plan in force when the plan broke has a report older than the
+ * plan. Such a report is read as if the worker had obeyed the plan: gradients of a step that the
+ * plan discards are gone, and a step that the plan lets stand is applied. Both become true with the
+ * next plan at the latest, which carries the same commit. State from which the plan does not
+ * continue is gone too: a worker that begins anew there, or has no rank any more, drops its state
+ * as soon as it hears of the plan, and the node of the report had heard of it. A worker without a
+ * rank whose state is at the plan's step steps aside and keeps its state. State that a worker has
+ * read for a plan counts if the checkpoint of that plan has been lost since; otherwise all nodes
+ * begin from that checkpoint again.
  */
 #pragma once
 

@@ -5,7 +5,7 @@
 #include "elastic/leader/leader_pace.h"
 #include "elastic/plan/plan_words.h"
 
-#define LOSS_LEAST 0.05 /* of the step before */
+#define LOSS_LEAST 0.05 /* of the step of the layout before */
 
 bool leader_trial_has_failed(const struct leader_context *context)
 {

@@ -3,13 +3,13 @@
  * leader.
  *
  * The planner predicts, and may be wrong about slots, links and memory that it does not know. When
- * layers freeze, the same slots get another layout for its speed alone, and what it was like before
- * is measured: so a plan that follows a freeze remembers the layout before it and its step
+ * layers freeze, the same slots get another layout for its speed alone, and the step of the layout
+ * before is measured. So a plan that follows a freeze remembers the layout before it and its step
  * (elastic/plan/plan_trial.h). If its own steps are longer, though fewer layers train, the job goes
  * back to that layout, and the slower one is not tried again while as many layers are frozen.
  *
- * Slots that join are used even where steps get no shorter by it: the user has set how many the job
- * may have, and a replica more is one that may be lost.
+ * Slots that join are used even if steps get no shorter: the user has set the number of slots, and
+ * one more replica is one that may be lost.
  */
 #pragma once
 
@@ -19,12 +19,12 @@
  * the layout before it, which it was to shorten */
 bool leader_trial_has_failed(const struct leader_context *context);
 
-/** leader_trial_limit() - set which layouts may be planned now: that before the one in force where
- * the @trial has failed, else all but one that was slower */
+/** leader_trial_limit() - set which layouts may be planned now: if the trial has failed, the layout
+ * before the one in force; else all except one that was slower */
 void leader_trial_limit(struct leader_context *context, bool trial_has_failed);
 
-/** leader_trial_enter() - note in @plan, a change planned @for_freeze or after a failed trial, what
- * is known of layouts */
+/** leader_trial_enter() - note the known layouts in @plan, a change planned @for_freeze or after a
+ * failed trial */
 void leader_trial_enter(const struct leader_context *context, bool for_freeze,
                         bool trial_has_failed, struct plan *plan);
 

@@ -40,7 +40,8 @@ static uint32_t nodes_that_stay(const struct cut_node *nodes, unsigned count)
     return stay;
 }
 
-/* From the last nodes to the first: of equal sets the first that is tried keeps the first nodes. */
+/* Sets are tried from the last nodes to the first: of equal sets, the first one tried keeps the
+ * first nodes. */
 uint32_t netsplit_graph_leave_out(const struct cut_node *nodes, unsigned count,
                                   bool (*may_go)(const void *context, uint32_t set),
                                   const void *context)

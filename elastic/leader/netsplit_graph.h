@@ -1,7 +1,7 @@
 /*
  * Choose the nodes to leave out of a netsplit, so that the rest reach each other pairwise; the
- * leader itself reaches them all. A smallest vertex cover of the graph of cuts, by brute force over
- * all sets: few nodes have cuts at a time.
+ * leader itself reaches them all. The result is a smallest vertex cover of the graph of cuts, found
+ * by brute force over all sets, because few nodes have cuts at a time.
  */
 #pragma once
 

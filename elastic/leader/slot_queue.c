@@ -52,8 +52,9 @@ static void keep_for_others(const struct slot_queue_job *jobs, unsigned count, u
     }
 }
 
-/* Return how many slots running jobs must give up for the waiting jobs. Stops at the first job
- * whose need exceeds the spare slots: nothing is given up for that job, nor for the jobs behind it.
+/* Return the number of slots that running jobs must give up for the waiting jobs. Stop at the first
+ * job whose need exceeds the spare slots: nothing is given up for that job, nor for the jobs behind
+ * it.
  */
 static unsigned lacking(const struct slot_queue_job *jobs, unsigned count, unsigned total,
                         unsigned free, const char **ret_first)

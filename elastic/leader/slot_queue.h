@@ -1,7 +1,7 @@
 /*
- * Decide which job gets the next slots when there are not enough. Waiting jobs are served in the
- * order of their submission, each with as many slots as it needs to begin. Running jobs that have
- * more than they need give way, the youngest first.
+ * Decide which job gets the next slots when slots are short. Waiting jobs are served in the order
+ * of their submission, each with as many slots as it needs to begin. Running jobs that have more
+ * than they need give way, the youngest first.
  *
  * A pure function of the slots that every job has and needs. It decides how many slots a job gets,
  * not which: planning shows later whether these slots work for the job.
@@ -16,10 +16,10 @@
 struct slot_queue_job {
     char name[NAME_SIZE];
     int64_t submitted; /* the store's revision of its submission */
-    unsigned least;    /* slots that it needs to begin, or to go on */
+    unsigned least;    /* slots that it needs to begin or continue */
     unsigned workers;  /* slots that its plan uses */
     bool waits;        /* has no slots, and wants them */
-    bool fixed;        /* cannot go on with fewer than it has: the user asked for its layout */
+    bool fixed;        /* cannot continue with fewer than it has: the user asked for its layout */
 };
 
 /* The result for one job. */
@@ -36,8 +36,8 @@ struct slot_queue_place {
  * @total: slots in service; a job that needs more cannot begin and is passed over
  * @free: slots of @total that no plan uses
  *
- * A job that needs more than the free slots plus all that running jobs can spare waits until there
- * are enough: no job gives slots up for it, and no job submitted later takes the slots kept for it.
+ * A job that needs more than the free slots plus all spare slots of running jobs waits until there
+ * are enough: no job gives up slots for it, and no job submitted later takes the slots kept for it.
  */
 struct slot_queue_place slot_queue_place(const struct slot_queue_job *jobs, unsigned count,
                                          unsigned index, unsigned total, unsigned free);

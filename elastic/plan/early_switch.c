@@ -69,7 +69,7 @@ double early_switch_kept(const struct plan_layout *layout, const struct plan *ne
     return (double)kept / first[layout->replica_count];
 }
 
-/* The time of a step under @next, relative to @layout. */
+/* Return the time of a step under @next, relative to @layout. */
 static double relative_time(const struct plan_layout *layout, const struct plan_layout *next)
 {
     if (layout->predicted_step_seconds > 0 && next->predicted_step_seconds > 0)

@@ -1,5 +1,5 @@
 /*
- * Whether a planned change takes effect within the step that is being computed, or at its boundary.
+ * Decide whether a planned change takes effect within the step in progress, or at its boundary.
  *
  * Parameters do not change within a step, so state can be handed over at any micro-batch. Sums of
  * gradients stay with a replica whose workers all keep their stages, in one replica of the next
@@ -11,9 +11,9 @@
  * must go does not wait for a step of minutes.
  *
  * A change to an empty plan (pause, drain without other slots) gains nothing, and the step is
- * computed again after the checkpoint that ends the generation. So it begins at the limit only, and
- * for the evaluation of the finished model, which nobody would run again, only if nodes would go
- * before its end.
+ * computed again after the checkpoint that ends the generation. So it begins only at the limit.
+ * Within the evaluation of the finished model, which would not be run again, it begins only if
+ * nodes would go before its end.
  */
 #pragma once
 
@@ -25,15 +25,15 @@
 struct early_switch {
     double passed_seconds, left_seconds; /* under the plan in force */
     double pause_seconds;                /* the duration of a switch, as measured; 0: not known */
-    double waited_seconds;               /* since the plan arrived that follows */
+    double waited_seconds;               /* since the next plan arrived */
     bool keeps_sums;                     /* workers have the memory to keep sums across a switch */
     bool near_end;     /* other stages may hold the step: leaving it now would lose it */
-    bool ends;         /* it is the evaluation of the finished model, which an empty plan would
-                          leave for good */
-    bool donors_leave; /* workers without a part in this generation wait for its first commit */
+    bool ends;         /* the step is the evaluation of the finished model, which an empty plan
+                          would abandon */
+    bool donors_leave; /* donors of this generation wait for its first commit */
 };
 
-/** early_switch_gain_seconds() - return what a change must save at the least to begin within a step
+/** early_switch_gain_seconds() - return the least saving for which a change begins within a step
  * @pause_seconds: the duration of a switch; 0: not known */
 double early_switch_gain_seconds(double pause_seconds);
 

@@ -49,7 +49,8 @@ struct turns {
     unsigned from, end, size;
 };
 
-/* Find the group of @turns that has the @*index-th operation; if none has, go on behind them. */
+/* Find the group of @turns that has the @*index-th operation; if none has it, continue behind
+ * them. */
 static bool is_among(const struct turns *turns, unsigned *index, unsigned *ret_micro_batch)
 {
     unsigned count = turns->end > turns->from ? (turns->end - turns->from) * turns->size : 0;
@@ -73,7 +74,7 @@ static struct schedule_operation deferred_weight(const struct schedule_position 
 }
 
 /* Return the @index-th operation after the forwards ahead: a forward and a backward in turn until
- * the forwards run out, then backwards; behind each one what was deferred. */
+ * the forwards run out, then backwards; behind each backward its deferred part. */
 static struct schedule_operation after_warm_up(const struct schedule_position *position,
                                                unsigned index)
 {

@@ -5,13 +5,14 @@
  *
  * Stage k of K runs K - 1 - k forwards ahead, then one forward and one backward in turn, then the
  * remaining backwards. A stage that defers d weight gradients runs the input's part of each
- * backward in the place of the whole, and after it the weights' part of d micro-batches before; the
- * last d follow at the end. So the gradient passes up the pipeline without waiting for weights, and
- * what a stage deferred fills the time in which it would wait. Deferring changes neither the order
- * of messages nor that of sums: each stage may defer as many as its memory allows, and no other
- * needs to know. The k-th trained stage gains nothing from more than k, the first of them, which
- * sends no gradient, from none: with that the idle time of each stage is (K - 1)(F + B - W) where
- * 1F1B has (K - 1)(F + B + W), and no stage holds more than K micro-batches.
+ * backward in place of the whole, and then the weights' part of the micro-batch d before; the last
+ * d parts follow at the end. So the gradient passes up the pipeline without waiting for weights,
+ * and the deferred work fills the time in which the stage would idle. Deferring changes neither the
+ * order of messages nor that of sums: each stage may defer as many as its memory allows, without
+ * the knowledge of other stages. The k-th trained stage gains nothing from more than k; the first
+ * trained stage, which sends no gradient, gains nothing from any. The idle time of each stage is
+ * then (K - 1)(F + B - W), where 1F1B has (K - 1)(F + B + W), and no stage holds more than K
+ * micro-batches.
  *
  * Micro-batch i uses slot i % schedule_slots(); its last operation precedes the next forward in the
  * same slot. A stage without trained units runs forwards only.
@@ -24,7 +25,7 @@
 struct schedule_position {
     unsigned stage, stage_count;
     unsigned micro_batch_count; /* of this replica in one step */
-    unsigned deferred;          /* weight gradients: of so many micro-batches */
+    unsigned deferred;          /* number of micro-batches whose weight gradients are deferred */
     bool backward;              /* the stage has trained units */
 };
 
@@ -32,7 +33,7 @@ enum schedule_kind {
     SCHEDULE_FORWARD,
     SCHEDULE_BACKWARD,        /* whole: of a stage that defers nothing */
     SCHEDULE_BACKWARD_INPUT,  /* the gradient of the stage's input */
-    SCHEDULE_BACKWARD_WEIGHT, /* and what was deferred of it */
+    SCHEDULE_BACKWARD_WEIGHT, /* the deferred rest: the gradients of the weights */
 };
 
 struct schedule_operation {

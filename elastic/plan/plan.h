@@ -103,8 +103,8 @@ const char *plan_recompute_word(enum plan_recompute recompute);
  */
 bool plan_keeps_copies(const struct plan *plan);
 
-/** plan_revokes() - return whether @plan takes the place of the change to @generation, which nobody
- * can begin any more */
+/** plan_revokes() - return whether @plan replaces the change to @generation, which no worker can
+ * begin any more */
 static inline bool plan_revokes(const struct plan *plan, uint64_t generation)
 {
     return generation > 0 && generation >= plan->change.revokes_first &&

@@ -27,19 +27,19 @@ enum plan_reason {
 struct plan_change {
     enum plan_reason reason;
     char text[PLAN_REASON_SIZE]; /* for users: "node b lost: 6 slots -> 4" */
-    bool planned;    /* takes effect at a step boundary of the previous generation, or within a
-                        step (early_switch.h); else at once */
-    bool is_limited; /* of a planned change: it begins within limit_ns of its arrival, even where */
-    uint64_t limit_ns;     /* that costs a part of the step in progress */
-    uint64_t spare_ns;     /* of a limited change: so long a last checkpoint may wait without
-                              nodes going before it; PLAN_SPARE_ENDLESS: none goes */
+    bool planned;      /* takes effect at a step boundary of the previous generation, or within a
+                          step (early_switch.h); else at once */
+    bool is_limited;   /* of a planned change: it begins within limit_ns of its arrival, even if */
+    uint64_t limit_ns; /* that costs a part of the step in progress */
+    uint64_t spare_ns; /* of a limited change: longest wait after which a last checkpoint still ends
+                          before nodes go; PLAN_SPARE_ENDLESS: no node goes */
     double switch_seconds; /* pause of the job's last planned change, as measured; 0: unknown */
-    uint64_t busy_ns; /* so long a worker of the generation before may compute without looking at
-                         its links; 0: unknown */
+    uint64_t busy_ns; /* time that a worker of the previous generation may compute without looking
+                         at its links; 0: unknown */
     bool breaks_off;  /* of a planned switch that cannot start: workers of the previous generation
                         that receive it leave that generation at once and report their state
                         (leader_supersede.c) */
     /* Of a planned switch: the changes to these generations cannot begin, because new workers of
-     * them are gone: whoever left a step for one of them comes here instead. 0: none */
+     * them are gone: a worker that left a step for one of them enters this plan instead. 0: none */
     uint64_t revokes_first, revokes_last;
 };

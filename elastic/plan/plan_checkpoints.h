@@ -1,5 +1,5 @@
-/* What the workers of a plan know of the checkpoints of their job: the newest one, and the nodes
- * that keep copies; these only of jobs with checkpoint.copies above 1. */
+/* The knowledge of a plan's workers about the checkpoints of their job: the newest one and, if
+ * checkpoint.copies is above 1, the nodes that keep copies. */
 #pragma once
 
 #include <stdint.h>
@@ -17,8 +17,8 @@ struct plan_copy_node {
 };
 
 struct plan_checkpoints {
-    uint64_t recorded_step; /* of the newest that was recorded, and within reach, as the plan was
-                               made; 0: none */
+    uint64_t recorded_step; /* of the newest checkpoint that was recorded and within reach when the
+                               plan was made; 0: none */
     unsigned copies;        /* per share of a checkpoint; 0: checkpoints are in one shared folder */
     unsigned copy_node_count;
     struct plan_copy_node *copy_nodes;

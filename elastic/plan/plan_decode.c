@@ -197,7 +197,7 @@ static int decode_layout(const json_t *tree, struct plan *plan, struct error *er
     plan->change.is_limited = json_has(tree, "limit_ns");
     if (status == 0 && plan->change.is_limited)
         status = json_get_u64(tree, "limit_ns", INT64_MAX, &plan->change.limit_ns, error);
-    plan->change.spare_ns = plan->change.limit_ns; /* as an older leader means it */
+    plan->change.spare_ns = plan->change.limit_ns; /* the meaning of an older leader's plan */
     if (status == 0 && json_has(tree, "spare_ns"))
         status = json_get_u64(tree, "spare_ns", INT64_MAX, &plan->change.spare_ns, error);
     if (status == 0 && json_has(tree, "breaks_off"))

@@ -1,5 +1,5 @@
-/* The nodes of a plan whose firnd gives the others what it has kept of frozen layers' outputs
- * (worker/cache/outputs_fetch.h). Only of jobs that keep outputs, on more than one node. */
+/* The nodes of a plan whose firnd serves its kept outputs of frozen layers to the others
+ * (worker/cache/outputs_fetch.h). Only for jobs that keep outputs and run on more than one node. */
 #pragma once
 
 #include "base/name.h"

@@ -59,8 +59,8 @@ struct plan_layout {
     unsigned deferred;      /* most weight gradients that a stage may defer (pipeline_schedule.h) */
     unsigned frozen_layers; /* assumed by the planner; the state has the actual number */
     double predicted_step_seconds; /* predicted by the planner */
-    double prediction_factor;      /* by which steps of the plan before took longer than it
-                                      predicted: a calibrated time is the product; 0: unknown */
+    double prediction_factor;      /* measured over predicted step time of the plan before: a
+                                      calibrated time is the product; 0: unknown */
 };
 
 /** plan_layout_expected_seconds() - return the calibrated prediction of a step */

@@ -29,8 +29,8 @@ struct plan_start {
                              lower bound */
     bool disputed; /* rolls back because replicas held different state: output of the steps after
                       resume_step may be wrong */
-    uint64_t last_dispute; /* the newest generation, this one or before, that was disputed; 0: none.
-                              What workers keep on disk beside checkpoints is not used across it */
+    uint64_t last_dispute; /* the newest disputed generation, up to this one; 0: none. Files of
+                              workers other than checkpoints are not used across it */
     char restore_path[JOB_PATH_SIZE]; /* PLAN_SOURCE_CHECKPOINT: the checkpoint's folder */
     char restore_sha256[65]; /* PLAN_SOURCE_CHECKPOINT: of the manifest, when its files are on the
                                 copy nodes; "": the whole checkpoint is at restore_path */

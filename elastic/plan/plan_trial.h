@@ -1,6 +1,7 @@
 /*
- * How a change of layout for the sake of speed turned out: what the job knows of the layouts that
- * freezing led to. Plans carry it on, so it survives the leader (elastic/leader/leader_trial.h).
+ * The outcome of a change of layout for speed: the job's knowledge of the layouts that followed
+ * from freezing. Each plan carries it over, so it survives the leader
+ * (elastic/leader/leader_trial.h).
  */
 #pragma once
 
@@ -16,8 +17,8 @@ static inline bool plan_shape_is(const struct plan_shape *shape, unsigned stages
 }
 
 struct plan_trial {
-    struct plan_shape before; /* the layout that this plan gave up for a faster one */
-    double before_seconds;    /* a step of it, as measured */
-    struct plan_shape slower; /* a layout that was given up again, since it was slower; while */
-    unsigned slower_frozen;   /* so many layers are frozen it is not tried again */
+    struct plan_shape before; /* the layout that this plan replaced by a faster one */
+    double before_seconds;    /* the measured time of one of its steps */
+    struct plan_shape slower; /* a layout that was given up again because it was slower; while */
+    unsigned slower_frozen;   /* this many layers are frozen it is not tried again */
 };

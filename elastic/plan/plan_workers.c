@@ -64,7 +64,7 @@ int plan_workers_pack(const struct plan_worker *workers, unsigned count, struct 
 
 /* ---- reading ---- */
 
-/* The rest of the text. */
+/* The text that is left to read. */
 struct cursor {
     const char *at, *end;
 };

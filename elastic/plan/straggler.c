@@ -10,12 +10,12 @@
  *
  * References. Replicas of a stage do the same work, so a worker's reference is the lower median of
  * its stage's other workers, in the same step. A slowdown of all replicas slows the reference too,
- * and a minority of slow workers does not hide itself. Where a stage has one replica, no other
- * worker does the same work. The planner's expectation is no reference: it knows proportions of
- * arithmetic, which are off by more than a straggler is. The reference is then the worker's own
+ * and a minority of slow workers does not hide itself. If a stage has one replica, no other worker
+ * does the same work. The planner's expectation is no reference: it knows proportions of
+ * arithmetic, whose error exceeds the delay of a straggler. The reference is then the worker's own
  * best window in this generation, times the growth of the other workers (the lower median) against
- * their best windows. A worker that alone has become slower is found; a worker that was slow from
- * the beginning is not. The only worker of a job has no peer to compare with.
+ * their best windows. A worker that alone becomes slower is found; a worker that was slow from the
+ * beginning is not. The only worker of a job has no peer to compare with.
  *
  * Hysteresis: a judgement begins at `factor` and stands until a window is below its square root.
  * The plan that follows from the judgement knows the speed; from then on only a difference from

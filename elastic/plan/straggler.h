@@ -4,7 +4,7 @@
  * its judgements follow from the times alone.
  *
  * A time is a worker's own compute time in a step, divided by the number of its lanes, so that
- * replicas with more lanes are not taken for slow ones.
+ * replicas with more lanes do not count as slow.
  */
 #pragma once
 
@@ -28,7 +28,7 @@ struct straggler_stage {
 /**
  * straggler_slowest() - find the slowest worker of every stage of @layout
  * @busy_ns: of each rank in one step, all its lanes; 0: not known
- * @ret_stages: plan->stage_count; lane_ns is 0 where no worker's time is known
+ * @ret_stages: plan->stage_count; lane_ns is 0 if no worker's time is known
  */
 void straggler_slowest(const struct plan_layout *layout, const uint64_t *busy_ns,
                        struct straggler_stage *ret_stages);
@@ -37,7 +37,7 @@ struct straggler;
 
 /**
  * straggler_new() - create a judge of the workers of @plan, as long as their work stays the same
- * @factor: how many times slower is too slow, above 1; @steps: for how many steps, at least 2
+ * @factor: the slowdown that counts, above 1; @steps: the number of steps of a window, at least 2
  *
  * Return: 0 or -ENOMEM.
  */
@@ -48,7 +48,7 @@ void straggler_free(struct straggler *straggler);
 /** straggler_step() - add one committed step's times; a step with an unknown time is ignored */
 void straggler_step(struct straggler *straggler, const uint64_t *busy_ns);
 
-/** straggler_judgements() - list the judgements that stand now, lowest ranks first; returns how
- * many */
+/** straggler_judgements() - list the judgements that stand now, lowest ranks first; return their
+ * number */
 unsigned straggler_judgements(const struct straggler *straggler,
                               struct straggler_judgement ret_judgements[STRAGGLER_JUDGEMENTS_MAX]);

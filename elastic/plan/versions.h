@@ -6,13 +6,13 @@
  *
  *     links       workers of one generation: all messages of comm/
  *     control     a firnd, its workers and the leader: control messages, plans, reports and records
- *                 are JSON whose unknown keys are left alone, so a program speaks every version
- *                 from its oldest to its own; two understand each other where these ranges meet
- *     numerics    nodes of one job: bit-identical results
- * (elastic/leader/leader_compatibility.c)
+ *                 are JSON whose unknown keys are ignored, so a program speaks every version from
+ *                 its oldest to its own; two programs understand each other if these ranges meet
+ *                 numerics nodes of one job: bit-identical results
+ *                 (elastic/leader/leader_compatibility.c)
  *
  * Checkpoints have the version of their format: newer programs read older ones. A version number is
- * raised with the change that needs it, not for a release as such.
+ * raised by the change that needs it, not by a release as such.
  */
 #pragma once
 

@@ -10,18 +10,19 @@
  *     backward of micro-batch m    2m + a
  *
  * At every tick a stage runs one operation or none: forwards at one parity, backwards at the other.
- * The input of a forward is the output of the stage before at the previous tick. The input of a
- * backward is the output of the stage after at the previous tick. The schedule's order on one stage
+ * The input of a forward is the output of the previous stage at the previous tick. The input of a
+ * backward is the output of the next stage at the previous tick. The schedule's order on one stage
  * is the order of ticks. So two numbers per stage, the end of its latest operation and that of its
  * latest gradient, are the whole state: no table of micro-batches and no search for ready
- * operations. They differ where weights are deferred: those that follow a backward belong to its
- * tick, behind the gradient. Ticks only order the computation; they are not time.
+ * operations. The two ends differ if weights are deferred: the weights' parts that follow a
+ * backward belong to its tick, behind the gradient. Ticks only order the computation; they are not
+ * time.
  *
  * Stages without a backward precede the trained ones and do not wait for later stages, so the ends
  * of their forwards are computed first.
  *
- * Invariant: each operation's end is computed by the same two operations (maximum, sum) whatever
- * the order, so the result has the same bits as any other order of evaluation.
+ * Invariant: each operation's end is the result of the same two operations (maximum, sum), so every
+ * order of evaluation gives the same bits.
  */
 #include "elastic/planner/pipeline_model.h"
 
@@ -101,7 +102,7 @@ static double run_trained(struct trained_stages *stages, const double *arrivals,
     return end;
 }
 
-/* Run one stage that has only forwards; @ends: on entry of the stage before, on return of this
+/* Run one stage that has only forwards; @ends: on entry of the previous stage, on return of this
  * one. */
 static void run_forwards(const struct stage_cost *cost, double transfer, double *ends,
                          unsigned micro_batch_count)

@@ -1,5 +1,5 @@
 /* An operation begins when its stage is free and its input has arrived: the schedule itself
- * (elastic/plan/pipeline_schedule.h) is run, in whatever order the stages can go on. */
+ * (elastic/plan/pipeline_schedule.h) is run, in any order in which the stages can proceed. */
 #include "elastic/planner/pipeline_timeline.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ static double *leaves(const struct timeline *timeline, double *what, unsigned st
     return &what[(size_t)stage * timeline->micro_batches + micro_batch];
 }
 
-/* Return when the input of an operation is there; NaN: not known yet. */
+/* Return the time at which the input of an operation is there; NaN: not known yet. */
 static double input_at(const struct timeline *timeline, unsigned stage,
                        const struct schedule_operation *operation)
 {
@@ -48,7 +48,7 @@ static double seconds_of(const struct stage_cost *cost, enum schedule_kind kind)
                                               : cost->backward;
 }
 
-/* Run the next operation of @stage. Return false where there is none, or its input is not known. */
+/* Run the next operation of @stage. Return false if there is none, or its input is not known. */
 static bool run_next(struct timeline *timeline, unsigned stage, timeline_visit visit, void *context)
 {
     const struct schedule_position *position = &timeline->positions[stage];

@@ -1,6 +1,6 @@
 /*
- * When each operation of a step runs, as the planner expects it: for people who look at a plan. The
- * planner itself needs only the end of a step (pipeline_model.h).
+ * The expected time of each operation of a step, for people. The planner itself needs only the end
+ * of a step (pipeline_model.h).
  */
 #pragma once
 
@@ -11,7 +11,7 @@ struct timeline_operation {
     unsigned stage;
     enum schedule_kind kind;
     unsigned micro_batch;
-    double begin, end; /* seconds from the begin of the step */
+    double begin, end; /* seconds from the beginning of the step */
 };
 
 /** timeline_visit - called with the operations of each stage in their order; stages mix */
@@ -19,7 +19,8 @@ typedef void (*timeline_visit)(void *context, const struct timeline_operation *o
 
 /**
  * pipeline_timeline() - run at most @most micro-batches of the slowest replica of @layout through
- * its stages, as planner_predict() times them, without what follows: reduction, commit, optimizer
+ * its stages, as planner_predict() times them, without the reduction, commit and optimizer that
+ * follow
  * @ret_count: of a whole step
  * Return: 0 or -ENOMEM. O(stages * micro-batches), in time and memory.
  */

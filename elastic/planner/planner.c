@@ -335,7 +335,7 @@ static int give_partition(struct search *search, struct candidate *candidate,
 }
 
 /* Frozen units count: they are never computed again, and yet a stage that recomputes keeps less of
- * them. A job whose frozen layers had no such way out would fit before a freeze and not after it.
+ * them. Without recomputation in frozen layers, a job could fit before a freeze and not after it.
  */
 static enum plan_recompute most_recomputation(const struct planner_input *input)
 {
@@ -353,9 +353,9 @@ static bool is_unrestricted(const struct planner_input *input, const struct give
 
 /*
  * Add the candidates of one (K, R): without recomputation, then with each higher level until memory
- * is no restriction, neither for the partition nor for what is deferred. The fastest level is
- * chosen later by simulation, like the fastest layout. When no level fits, the last one gives the
- * memory that would be needed.
+ * restricts neither the partition nor the deferred weight gradients. The fastest level is chosen
+ * later by simulation, like the fastest layout. When no level fits, the last one gives the memory
+ * that would be needed.
  */
 static int consider(struct search *search, unsigned stages, unsigned replicas)
 {
@@ -614,7 +614,7 @@ static int explain_nothing(const struct search *search, struct error *error)
                      search->devices, plural(search->devices));
 }
 
-/* Return the time of a micro-batch in a unit; what is kept counts where the first stage loads it.
+/* Return the time of a micro-batch in a unit; kept outputs count if the first stage loads them.
  */
 static double unit_seconds(const struct planner_input *input, unsigned unit)
 {
@@ -683,7 +683,7 @@ static void search_done(struct search *search)
     free(search->candidates);
 }
 
-/* Partitions with nothing in the units up to first_units_least but what is kept. */
+/* Find the best layout whose first stage has at least first_units_least units. */
 static int run(const struct planner_input *input, struct plan_layout *layout,
                struct planner_choice *ret_choices, unsigned *ret_choice_count, struct error *error)
 {
@@ -706,7 +706,7 @@ static int run(const struct planner_input *input, struct plan_layout *layout,
     return status;
 }
 
-/* Return whether a layout that loads what is kept is the one to take, instead of @seconds. */
+/* Return whether a layout that loads kept outputs has a shorter step than @seconds. */
 static bool kept_is_faster(const struct planner_input *input, double seconds)
 {
     struct plan_layout layout = {0};

@@ -37,10 +37,10 @@ struct planner_unit {
                           the slot has device memory */
     size_t tied_bytes; /* one end of a trained tied table: the gradient received from the other end
                           when another stage has it; else 0 */
-    size_t norm_bytes; /* gradients of norms of one micro-batch, kept where the unit is split */
+    size_t norm_bytes; /* gradients of norms of one micro-batch, kept if the unit is split */
     unsigned samples;  /* of a micro-batch: frozen sublayers compute one at a time */
     bool trained;
-    bool thaws; /* not trained now, with the memory of a trained unit (planner_thaw()) */
+    bool thaws; /* not trained now, but with the memory of a trained unit (planner_thaw()) */
     bool head;  /* never split: in a stage that defers, all micro-batches share its activations */
     enum plan_recompute again; /* lowest level that recomputes the unit; NONE: never */
 };
@@ -66,7 +66,8 @@ struct planner_slot {
 };
 
 /* Outputs of frozen layers that nodes have kept (worker/cache/frozen_outputs.h), as a worker of the
- * first stage meets them: it loads the output of the model's first units for a share of samples. */
+ * first stage finds them: it loads the output of the model's first units for a fraction of the
+ * samples. */
 struct planner_kept {
     unsigned unit_count; /* 0: none are kept */
     double share;        /* 0 to 1 */
@@ -85,9 +86,9 @@ struct planner_input {
     unsigned stages_wanted, replicas_wanted; /* 0: any; else only this K or R */
     struct plan_shape avoided;               /* no layout of this K and R */
     bool defers_nothing;                     /* 1F1B, even where memory allows more */
-    struct planner_kept kept;                /* of use where the first stage has all these units; */
+    struct planner_kept kept;                /* useful if the first stage has all these units; */
     bool kept_alone;                         /* and is the only stage */
-    unsigned first_units_least;              /* the first stage has so many units at the least */
+    unsigned first_units_least;              /* the first stage has at least this many units */
     size_t process_bytes; /* elastic/planner/process_memory.h; 0: slots have device memory */
 };
 
@@ -96,7 +97,7 @@ struct planner_choice {
     double step_seconds; /* predicted */
     double bubble_share;
     size_t memory_bytes_max;
-    enum plan_recompute recompute; /* the least that fits, or the most if no level fits */
+    enum plan_recompute recompute; /* the lowest level that fits, or the highest if none fits */
     unsigned deferred;             /* the most weight gradients that fit; 0: 1F1B */
     bool fits;                     /* in every slot's memory */
 };
@@ -108,7 +109,7 @@ struct planner_choice {
  * replica_first_lane, prediction
  * @ret_choices: the best candidates in order, for `firnctl plan`; may be NULL
  *
- * With kept outputs the best layout whose first stage can load them competes with the best of all.
+ * With kept outputs, the best layout whose first stage can load them competes with the best of all.
  * Ties go to fewer devices, then to fewer stages. Layouts that do not fit come last among the
  * choices. Their `fits` is false and their time is only a lower bound.
  *
@@ -136,15 +137,15 @@ int planner_predict(const struct planner_input *input, const struct plan_layout 
  * @units: job_model_unit_count() entries, filled here, borrowed by @ret_input
  *
  * devices_max, stages_wanted, replicas_wanted and avoided are left at zero for the caller to set;
- * planner_keep() follows where outputs are kept.
+ * call planner_keep() next if outputs are kept.
  */
 void planner_job(const struct job_spec *spec, unsigned frozen_layers,
                  const struct planner_slot *slots, unsigned slot_count, struct planner_unit *units,
                  struct planner_input *ret_input);
 
 /**
- * planner_keep() - let the layouts of @input load what is @kept
- * @units: of @input; those that are trained are computed always
+ * planner_keep() - let the layouts of @input load the outputs @kept
+ * @units: of @input; trained units are always computed
  */
 void planner_keep(struct planner_input *input, struct planner_unit *units,
                   const struct planner_kept *kept);

@@ -8,7 +8,7 @@
  * Model: transfers overlap with computation and cost latency + bytes / bandwidth; the reduction
  * begins when the backwards are done (an upper estimate: it overlaps), moves each trained byte
  * twice except the replica's own share, and more often when a replica's lanes are not one subtree;
- * the optimizer goes at a fixed rate of bytes. The commit is one message up and one down a tree.
+ * the optimizer processes bytes at a fixed rate. The commit is one message up and one down a tree.
  */
 #include "elastic/planner/planner_time.h"
 
@@ -102,7 +102,7 @@ static double closing_seconds(const struct planner_input *input, const struct la
     return seconds + 2 * levels * input->link_latency_seconds;
 }
 
-/* The way of one micro-batch through stages: down, and the gradient back. */
+/* The path of one micro-batch through stages: down, and the gradient back. */
 struct way {
     double down, back;
 };
@@ -126,10 +126,10 @@ double time_bound(const struct planner_input *input, const struct layout_shape *
         struct way through = way_through(cost);
         ahead -= through.down + through.back;
         double own = count * (cost->forward + cost->backward + cost->weight);
-        /* The last forward of a forward-only stage precedes the whole way down and back. */
+        /* The last forward of a forward-only stage precedes the whole path down and back. */
         if (!cost->has_backward)
             own += ahead + cost->transfer;
-        /* The weights behind the last gradient, while it passes the stages before. */
+        /* The weights behind the last gradient, while it passes the previous stages. */
         double waiting = fmin(cost->deferred + 1, count) * cost->weight;
         bound = fmax(bound, behind.down + own + fmax(behind.back - waiting, 0));
         behind.down += through.down;
@@ -231,7 +231,7 @@ void planned_stage_grow(struct planned_stage *stage, const struct planner_unit *
         stage->frozen_streams = 2 * unit->boundary_bytes / MAX(unit->samples, 1u);
     if (is_frozen && is_first) /* the stage's input, which each micro-batch has */
         stage->in_flight += unit->boundary_bytes;
-    size_t own = unit->activation_bytes - unit->boundary_bytes; /* all but the input */
+    size_t own = unit->activation_bytes - unit->boundary_bytes; /* all except the input */
     if (is_frozen && recompute < unit->again)
         own /= MAX(unit->samples, 1u);
     if (!keeps)

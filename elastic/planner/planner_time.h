@@ -15,7 +15,7 @@ static inline double slot_speed(const struct planner_slot *slot)
 struct stage_cost {
     double forward, backward; /* seconds of one micro-batch; backward: until the gradient leaves */
     double weight;            /* seconds of the rest of backward, which is deferred */
-    unsigned deferred;        /* for so many micro-batches */
+    unsigned deferred;        /* the number of micro-batches whose weight part waits */
     double transfer;          /* seconds to the next stage, and for the gradient back; 0: last
                                  stage */
     size_t trained_bytes;     /* parameters that are reduced and updated */
@@ -31,7 +31,7 @@ struct layout_shape {
     enum plan_recompute recompute;
     unsigned deferred; /* plan_layout.deferred */
     unsigned sums;     /* sums_room() */
-    double subtrees;   /* subtrees_even(); 0: not known, and computed where it is needed */
+    double subtrees;   /* subtrees_even(); 0: not known, computed when needed */
 };
 
 /**
@@ -41,8 +41,8 @@ struct layout_shape {
 void stage_costs(const struct planner_input *input, const struct layout_shape *shape,
                  const unsigned *first, struct stage_cost *ret_costs);
 
-/** planner_stage_costs() - compute those of the slowest replica of @layout, and its micro-batches
- * of one step; 0 or -ENOMEM */
+/** planner_stage_costs() - compute the costs of the slowest replica of @layout, and its
+ * micro-batches of one step; 0 or -ENOMEM */
 int planner_stage_costs(const struct planner_input *input, const struct plan_layout *layout,
                         struct stage_cost *ret_costs, unsigned *ret_micro_batches) CHECK_RESULT;
 
@@ -70,8 +70,8 @@ int time_predict(const struct planner_input *input, const struct layout_shape *s
  */
 unsigned gradient_buffers(unsigned lanes_held);
 
-/** subtrees_even() - return how many partial sums each of @replicas with nearly equal numbers of
- * lanes contributes to a reduction, on average; O(lanes) */
+/** subtrees_even() - return the mean number of partial sums that each of @replicas with nearly
+ * equal numbers of lanes contributes to a reduction; O(lanes) */
 double subtrees_even(unsigned lanes, unsigned replicas);
 
 /*

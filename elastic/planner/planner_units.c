@@ -63,7 +63,7 @@ static double activation_bytes(const struct job_model *model, unsigned unit, dou
 }
 
 /* model/net/stage.c: two work buffers of backward, the gradients of the incoming and the outgoing
- * stream, and, where heads have norms, the normalized rows of a sublayer. */
+ * stream, and, if heads have norms, the normalized rows of a sublayer. */
 static double scratch_bytes(const struct job_model *model, double tokens, double size)
 {
     double width = model->width;

@@ -36,7 +36,7 @@
 size_t process_link_bytes(const struct job_model *model);
 
 /* Unread messages of pipeline neighbours, in activations of one micro-batch. 1F1B bounds the lead
- * of the stage before; the stage after leads by one gradient. One more of each covers the buffer
+ * of the previous stage; the next stage leads by one gradient. One more of each covers the buffer
  * that the link has not returned yet. */
 #define PROCESS_MESSAGES_FORWARD(stages_left) ((stages_left) + 2)
 #define PROCESS_MESSAGES_BACKWARD             2

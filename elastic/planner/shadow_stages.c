@@ -173,8 +173,8 @@ static int assign_deferring(const struct planner_input *input, struct plan *plan
     return status;
 }
 
-/* Assign, and where deferred weight gradients take the room of a copy, defer fewer: as many as
- * leave room for the most copies. A copy saves a rollback, deferring a part of the bubble. */
+/* Assign. If deferred weight gradients take the room of a copy, defer fewer: as many as leave room
+ * for the most copies. A copy saves a rollback, deferring a part of the bubble. */
 static int assign_first(const struct planner_input *input, struct plan *plan)
 {
     unsigned most = plan->layout.deferred, least = 0, bare, fewest, now;

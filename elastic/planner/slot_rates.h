@@ -38,9 +38,9 @@ void slot_measured_raise(struct slot_measured *best, const struct slot_measured 
 struct slot_rates slot_rates(bool gpu, enum job_precision precision);
 
 /**
- * slot_rates_correct() - replace the rates that @measured has; the others stay
+ * slot_rates_correct() - replace the rates that @measured has; the others stay unchanged
  * @one_node: all slots are on one node. Otherwise the network between nodes keeps the rate of
- * slot_rates(), or that of the link inside a node where that is slower.
+ * slot_rates(), or the rate of the link inside a node if that is slower.
  */
 void slot_rates_correct(struct slot_rates *rates, enum job_precision precision,
                         const struct slot_measured *measured, bool one_node);

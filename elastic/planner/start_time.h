@@ -1,9 +1,9 @@
 /*
  * Bound the time from the publication of a plan until its workers run. A worker first gets its
  * state from the seed, a checkpoint or its peers, in time proportional to the bytes. Then it opens
- * its links. The leader gives a generation up after this time without progress: workers that read
- * their state report it (worker/session/start_watch.h), and are waited for however slow the disk
- * is. Where state comes from memory, workers wait for each other for the same time.
+ * its links. The leader gives a generation up after this time without progress. Workers that read
+ * their state report progress (worker/session/start_watch.h), so the leader waits for a disk of any
+ * speed. If state comes from memory, workers wait for each other for the same time.
  */
 #pragma once
 
@@ -12,8 +12,8 @@
 #include "elastic/job/job_model.h"
 #include "elastic/plan/plan_layout.h"
 
-/* Lowest rate of state bytes of a worker that does not hang. Random numbers on one core of a loaded
- * machine are three times as fast, and so is a network file system. */
+/* Lowest rate at which a worker that does not hang gets its state. Random numbers on one core of a
+ * loaded machine are three times as fast, and so is a network file system. */
 #define START_BYTES_PER_SECOND ((uint64_t)16 << 20)
 
 /**
