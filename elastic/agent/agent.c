@@ -1,7 +1,7 @@
 /*
- * Problem: plans, processes and messages change in any order, and the daemon itself may have been
- * replaced in between. In every case the node must end up with the processes that the plans name,
- * and the leader must hear of everything that it decides from.
+ * Problem: plans, processes and messages change in any order, and firnd itself may be replaced in
+ * between. In every case the node must end up with the processes that the plans name, and the
+ * leader must hear all facts on which it decides.
  *
  * Design: an event only updates the agent's knowledge. Then converge() compares that, slot by slot,
  * with the plan in force and the plan being prepared, and emits the missing actions: a start, a
@@ -9,15 +9,15 @@
  * event emits nothing and a new connection gets them again. Last, the report is built from scratch
  * and written if it differs.
  *
- * Invariants: a slot has one process. A worker with state is stopped only by one of these: an
- * unplanned plan that goes back to a checkpoint or lets the job rest; a planned plan that follows a
- * generation which ran without that worker; the end of the job; another process that needs the
- * slot; a long time after a plan that leaves the worker out.
+ * Invariants: a slot has one process. A worker with state is stopped only for one of these reasons:
+ * an unplanned plan that goes back to a checkpoint or pauses the job; a planned plan that follows a
+ * generation that ran without that worker; the end of the job; another process that needs the slot;
+ * a long time after a plan that leaves the worker out.
  *
- * A worker that a plan after a failure leaves out may be healthy: a node that is about to die
- * accuses others first. So the worker is told to step aside, within the time that it would have to
- * stop, and keeps its state: until the new generation has begun, that state may be the last copy of
- * some unit.
+ * A worker that a plan after a failure leaves out may be healthy: a dying node accuses others
+ * first. So the worker is told to step aside, in the time that it would have for stopping, and
+ * keeps its state: until the new generation has begun, that state may be the last copy of some
+ * unit.
  */
 #include "elastic/agent/agent.h"
 
@@ -94,7 +94,7 @@ static void find_ranks(const struct agent *agent, const struct plan *plan, int *
     }
 }
 
-/* What the plans require of one slot. */
+/* The requirements of the plans on one slot. */
 struct wish {
     bool worker, donor; /* ranks of the plan in force */
     bool next_fresh;    /* a new process, for the plan being prepared */
@@ -141,7 +141,7 @@ static void wake(struct agent_actions *actions, uint64_t at_ns)
 
 /* --- taking events --- */
 
-/* Forget how the last process of a slot ended, once the plans name another process for the slot. */
+/* Forget the end of a slot's last process once the plans name another process for the slot. */
 static void forget_ends(struct agent *agent)
 {
     for (unsigned index = 0; index < REPORT_WORKERS_MAX; index++) {
@@ -209,7 +209,8 @@ static void take_next(struct agent *agent, struct plan *next)
             agent->slots[index].end.how = END_NONE;
 }
 
-/* Mark the slot bad because its worker says so itself: that worker's state cannot be trusted. */
+/* Mark the slot bad because its worker reports itself as bad: that worker's state cannot be
+ * trusted. */
 static void take_out_of_service(struct agent *agent, unsigned index,
                                 const struct worker_report *said, struct agent_actions *actions)
 {
@@ -228,8 +229,8 @@ static bool accused_itself(const struct worker_report *said)
     return said->phase == WORKER_BAD && worker_report_entered(said) && said->cause != CAUSE_CRASHED;
 }
 
-/* Take over the report of an earlier daemon about processes that are no longer found. The report
- * stands until this daemon writes a different one. */
+/* Take over the report of an earlier firnd about processes that are no longer found. The report
+ * stands until this firnd writes a different one. */
 static void take_reported(struct agent *agent, const struct agent_event *event,
                           struct agent_actions *actions)
 {
@@ -315,7 +316,7 @@ static void take_out(struct agent_slot *slot, const struct agent_event *event, c
     memcpy(slot->text, action->text, sizeof(slot->text));
 }
 
-/* Return when the next start may follow after @deaths; the pause doubles with each death. */
+/* Return the time of the next start after @deaths; the pause doubles with each death. */
 static uint64_t start_again_at(const struct agent *agent, uint64_t now_ns, unsigned deaths)
 {
     return now_ns + (agent->failure_timeout_ns / TIMEOUT_PARTS_RESTART_MIN << (deaths - 1));
@@ -332,8 +333,8 @@ static void count_death_at_start(struct agent *agent, struct agent_slot *slot,
         take_out(slot, event, "at start", AGENT_STARTS_MAX, actions);
 }
 
-/* Count a death of a worker that was prepared at least. A worker that dies soon after each start of
- * training would do so for ever, so the count ends in taking the slot out of service. */
+/* Count a death of a worker that was at least prepared. A worker that dies soon after each start of
+ * training would do so forever, so the slot is taken out of service in the end. */
 static void count_crash(struct agent *agent, struct agent_slot *slot,
                         const struct agent_event *event, struct agent_actions *actions)
 {
@@ -354,8 +355,8 @@ static void take_mended(struct agent_slot *slot)
     slot->deaths = (struct slot_deaths){0};
 }
 
-/* Return whether the worker has no state. A worker between two generations says PREPARED with its
- * state, and is not fresh. */
+/* Return whether the worker has no state. A worker between two generations reports PREPARED with
+ * its state, and is not fresh. */
 static bool is_fresh(const struct agent_slot *slot)
 {
     return slot->status.phase == WORKER_STARTING ||
@@ -364,8 +365,8 @@ static bool is_fresh(const struct agent_slot *slot)
 
 /*
  * Return whether a plan wants a new process on this slot, and the process that has just ended is
- * not that process: it belonged to an earlier generation, or was stopping already when that plan
- * came.
+ * not that process: it belonged to an earlier generation, or was already stopping when that plan
+ * arrived.
  */
 static bool makes_room(const struct agent *agent, unsigned index)
 {
@@ -391,7 +392,7 @@ static void take_exit(struct agent *agent, const struct agent_event *event,
     else if (slot->was_prepared)
         slot->end.how = END_DEAD;
     /* The slot of a worker that accused itself may be mended while its plan is still in force. Its
-       end stays known, so that no other process enters that generation again. */
+     * end stays known, so that no other process enters that generation. */
     if (!slot->bad) {
         snprintf(slot->text, sizeof(slot->text), "%s", event->text);
         if (slot->end.how == END_DEAD && !slot->killed)
@@ -488,7 +489,7 @@ static void bring_up(struct agent_slot *slot, unsigned index, const struct plan 
 
 /*
  * Return whether the worker missed a generation that trained without its state, because the worker
- * was stopped (SIGSTOP, say) or out of reach. Such a worker never comes to the boundary at which
+ * was stopped (SIGSTOP, say) or out of reach. Such a worker never reaches the boundary at which
  * @plan begins.
  */
 static bool is_outdated(const struct agent_slot *slot, const struct plan *plan)
@@ -515,8 +516,8 @@ static void keep_for_a_while(struct agent *agent, unsigned index, uint64_t now_n
 }
 
 /*
- * Return whether @plan goes on from the survivors' memory and the worker was in the generation that
- * @plan follows or a later one, or on its way there: where that generation broke before it began,
+ * Return whether @plan continues from the survivors' memory and the worker was in the generation
+ * that @plan follows or a later one, or was entering it: if that generation broke before it began,
  * the worker's state is as new as the survivors'.
  */
 static bool may_step_aside(const struct agent_slot *slot, const struct plan *plan)
@@ -548,8 +549,8 @@ static void set_aside(struct agent *agent, unsigned index, uint64_t now_ns,
 
 /*
  * Return whether the worker must be killed at once: another generation replaces a generation that
- * this node ran by itself, without waiting for this worker to obey. A worker that is suspended
- * would commit once more when it wakes, before it hears of the new plan.
+ * this node ran by itself, without waiting for this worker to obey. A suspended worker would commit
+ * once more when it wakes, before it hears of the new plan.
  */
 static bool must_not_wake(const struct agent_slot *slot, const struct plan *plan)
 {
@@ -600,7 +601,7 @@ static void lead_member(struct agent *agent, unsigned index, const struct wish *
         send_switch(&slot->sent, index, plan,
                     actions); /* got its state on the way into an earlier plan */
     } else if (slot->status.generation >= plan->generation) {
-        return; /* the worker is in this generation already, broken or not */
+        return; /* the worker is already in this generation, broken or not */
     } else if (plan->layout.worker_count == 0) {
         lead_out(agent, index, now_ns, actions);
     } else if (is_outdated(slot, plan)) {
@@ -693,7 +694,7 @@ static void converge(struct agent *agent, uint64_t now_ns, struct agent_actions 
     }
 }
 
-/* Return whether some worker that a new daemon found has not sent its status yet. */
+/* Return whether some worker that a new firnd found has not sent its status yet. */
 static bool somebody_is_unknown(const struct agent *agent)
 {
     for (unsigned index = 0; index < REPORT_WORKERS_MAX; index++)

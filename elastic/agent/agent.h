@@ -1,12 +1,12 @@
 /*
- * A node's part in one job: which worker processes must exist, which messages each worker gets, and
- * what the node reports. A pure state machine: agent_step(agent, event) -> actions; the daemon
- * carries the actions out.
+ * A node's part in one job: decide which worker processes must exist, which messages each worker
+ * gets, and the content of the node's report. A pure state machine: agent_step(agent, event) ->
+ * actions; firnd carries out the actions.
  *
  * Before the first AGENT_PLAN a new firnd feeds AGENT_REPORTED with the last report that this node
  * wrote about the plan in force, or the generation that it follows, if there is one, then
- * AGENT_WORKER_UP for every worker that it finds running. A slot of the plan with neither counts as
- * never started. A worker that was reported in the plan and is not found is lost, because no
+ * AGENT_WORKER_UP for every worker that it finds running. A slot of the plan without either counts
+ * as never started. A worker that was reported in the plan but is not found is lost, because no
  * process may enter a generation twice. The last status of a worker is fed before its
  * AGENT_WORKER_EXIT.
  *
@@ -14,16 +14,16 @@
  * - A fresh worker says hello as STARTING.
  * - A worker answers every PREPARE with PREPARED (that plan's generation), and gets SWITCH when the
  *   plan is in force. A PREPARE ends the wait for links of another plan.
- * - A worker says RUNNING when the links of the generation are up and its state is there; it may
- *   compute before all of that has arrived (protocol/unit_arrivals.h). Until then the worker keeps
- *   its former phase, with one exception: at a planned boundary the worker says PREPARED of the new
- *   generation, with its state, before it opens links. Should that generation never come up, this
- *   report is the last word on the worker's state.
+ * - A worker reports RUNNING when the links of the generation are up and its state has arrived; it
+ *   may compute before all of it has arrived (protocol/unit_arrivals.h). Until then the worker
+ *   keeps its former phase, with one exception: at a planned boundary the worker reports PREPARED
+ *   of the new generation, with its state, before it opens links. If that generation never starts,
+ *   this report is the last one on the worker's state.
  * - A worker that is STUCK waits for an unplanned plan (planned plans are not sent to it).
  * - A worker answers a plan that does not fit its state with STUCK of that generation and its true
  *   state, and drops nothing.
- * - A worker ignores PREPARE and SWITCH of a generation that it is in already, joins, or was stuck
- *   in.
+ * - A worker ignores PREPARE and SWITCH of a generation in which it already is, which it is
+ *   joining, or in which it was stuck.
  */
 #pragma once
 
@@ -37,7 +37,8 @@ enum agent_event_type {
     AGENT_WORKER_STATUS, /* `slot`, `status` */
     AGENT_WORKER_EXIT,   /* `slot`, `exit_code` (negative: signal), `text`: its last log line */
     AGENT_SLOT_WANTED,   /* `slot`: another job starts a worker there */
-    AGENT_SLOT_MENDED,   /* `slot` is in service again: an operator says so, or its pause is over */
+    AGENT_SLOT_MENDED,   /* `slot` is in service again: by an operator, or because its pause is
+                            over */
     AGENT_TICK,
 };
 
@@ -68,8 +69,8 @@ struct agent_action {
     enum agent_action_type type;
     unsigned slot;
     const struct plan *plan;
-    bool crashed; /* AGENT_SLOT_BAD: true: its workers died, and another may not. False: a worker
-                     reported that it computes wrongly, or is of another version */
+    bool crashed; /* AGENT_SLOT_BAD: true: its workers died, and the next one may not. False: a
+                     worker reported that it computes wrongly, or has another version */
     char text[REPORT_TEXT_SIZE];
 };
 
@@ -113,7 +114,7 @@ void agent_step(struct agent *agent, const struct agent_event *event,
 const struct node_report *agent_last_report(const struct agent *agent);
 /** agent_idle() - return whether no worker of this job is left on this node */
 bool agent_idle(const struct agent *agent);
-/** agent_rests() - return whether the agent may be freed, and made anew for a later plan: it is
- * idle, no plan wants a worker here, and nothing that it knows of this node's slots matters to a
+/** agent_rests() - return whether the agent may be freed, and created again for a later plan: it is
+ * idle, no plan wants a worker here, and its knowledge of this node's slots does not matter to a
  * later plan */
 bool agent_rests(const struct agent *agent);

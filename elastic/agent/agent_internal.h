@@ -7,10 +7,10 @@
 enum agent_process { PROCESS_NONE, PROCESS_STARTING, PROCESS_CONNECTED };
 enum agent_end { END_NONE, END_DEAD, END_LEFT };
 
-/* How the last process of a slot ended, while a plan still names it. */
+/* The end of the last process of a slot, while a plan still names it. */
 struct slot_end {
     enum agent_end how;
-    uint64_t generation; /* of the plan in force at that end */
+    uint64_t generation; /* of the plan in force at that time */
 };
 
 /* Deaths in a row of a slot's processes. */
@@ -30,14 +30,15 @@ struct slot_sent {
 struct agent_slot {
     enum agent_process process;
     bool greeted;      /* the worker has sent its status on this connection */
-    bool found;        /* found running by a new firnd, and no status came yet */
+    bool found;        /* found running by a new firnd, without a status so far */
     bool was_prepared; /* this process has been prepared */
-    bool fenced;       /* told to stop because no plan wants it: its end is no failure */
-    bool wanted;       /* by another job, which has got this slot since */
+    bool fenced;       /* told to stop because no plan wants the worker: its end is no failure */
+    bool wanted;       /* by another job, which now has this slot */
     /* The last status of the current or last process; slot and phase at least. */
     struct worker_report status;
     struct slot_end end;
-    char text[REPORT_TEXT_SIZE]; /* why the process ended, or the slot is bad or refuses */
+    char text[REPORT_TEXT_SIZE]; /* the reason why the process ended, or the slot is bad or
+                                    refuses */
     bool bad, refused;
     bool crashed; /* bad because of deaths */
     struct slot_deaths deaths;
@@ -58,18 +59,18 @@ struct agent {
     uint64_t failure_timeout_ns;
     bool knows_plan; /* AGENT_PLAN has been fed */
     struct plan *plan, *next;
-    int plan_ranks[REPORT_WORKERS_MAX]; /* of this node's slots in `plan`, -1: none. Cached: a */
-    int next_ranks[REPORT_WORKERS_MAX]; /* plan may have thousands of workers. And in `next` */
+    int plan_ranks[REPORT_WORKERS_MAX]; /* of this node's slots in `plan`, -1: none; cached: a */
+    int next_ranks[REPORT_WORKERS_MAX]; /* plan may have thousands of workers. The same in `next` */
     struct agent_slot slots[REPORT_WORKERS_MAX];
     struct node_report *reported; /* the last report written, of reported->generation */
-    struct node_report *draft;    /* scratch for the next report; only read once it is filled */
+    struct node_report *draft;    /* scratch for the next report; read only once it is filled */
 };
 
 /** agent_rank() - return the rank of @slot of this node in @plan, which must be one of the agent's
  * two plans or NULL; -1: none */
 int agent_rank(const struct agent *agent, const struct plan *plan, unsigned slot);
 
-/** agent_was_sent_prepare() - return whether the worker was sent PREPARE for this very plan */
+/** agent_was_sent_prepare() - return whether PREPARE for this very plan was sent to the worker */
 bool agent_was_sent_prepare(const struct slot_sent *sent, const struct plan *plan);
 /** agent_prepared_for() - return whether the worker has answered this very plan's PREPARE */
 bool agent_prepared_for(const struct agent_slot *slot, const struct plan *plan);

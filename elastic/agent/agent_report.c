@@ -64,7 +64,7 @@ static void add_missing(const struct agent *agent, struct node_report *report, u
     }
     struct worker_report *entry = add_entry(report, index, leaves ? WORKER_LEFT : WORKER_DEAD);
     entry->instance = worker->instance;
-    /* Nobody here knows how far the process got, so assume the furthest: this generation. */
+    /* The progress of the process is not known here, so assume the most: this generation. */
     entry->generation = agent->plan->generation;
 }
 
@@ -95,8 +95,8 @@ void agent_fill_report(const struct agent *agent, struct node_report *report)
         fill_slot(agent, report, index);
 }
 
-/* Return whether the report names processes without state that this firnd has found, and the one
- * before had reported: the leader takes its word for them only (leader_roster.c). */
+/* Return whether the report names processes without state that the previous firnd had reported and
+ * this one has found: the leader believes only this firnd about them (leader_roster.c). */
 static bool confirms(const struct node_report *before, const struct node_report *report)
 {
     for (unsigned i = 0; i < report->worker_count; i++)

@@ -1,18 +1,18 @@
 /*
- * Decide whether etcd is away for every node, or only this node cannot reach it.
+ * Decide whether etcd is away for every node, or only out of reach of this node.
  *
  * A node that runs a whole generation by itself commits without any other node. When that node is
- * cut off, its lease ends and another node may begin the job anew: from then on the isolated node
- * must not commit. But where etcd is away for every node, no node can take the job over, and
- * training goes on. A node cannot distinguish the two cases through etcd alone, so the node asks
- * other nodes whether they reach etcd.
+ * cut off, its lease ends and another node may restart the job: from then on the isolated node must
+ * not commit. But if etcd is away for every node, no node can take over the job, and training
+ * continues. A node cannot distinguish the two cases through etcd alone, so it asks other nodes
+ * whether they reach etcd.
  *
  * Answers are trusted: nodes of a cluster trust each other. Several nodes that are cut off together
- * confirm to each other that etcd is away, and go on: that is the price of asking few nodes.
+ * confirm to each other that etcd is away, and continue: this is the price of asking few nodes.
  *
- * The node also asks nodes that were registered earlier, but not at the last read: they may be back
- * since, or gone for good. So their answers count, and their silence does not: where no other node
- * was registered, the node goes on until one of them answers that it reaches etcd.
+ * The node also asks nodes that were registered earlier but not at the last read: they may have
+ * come back since, or be gone for good. So their answers count, and their silence does not. If no
+ * other node was registered, the node continues until one of these answers that it reaches etcd.
  */
 #pragma once
 
@@ -20,14 +20,14 @@
 #include <stdint.h>
 
 /* Percent of the lease time that is left right after a renewal. A renewal is due every third of the
- * time, so at half of it a renewal has failed, on every node that does not reach etcd. */
+ * time, so at half of it a renewal has failed on every node that does not reach etcd. */
 #define ISOLATION_DOUBT_PERCENT 50
 #define ISOLATION_HOLD_PERCENT  12 /* left for a step that is being committed just now */
 
 enum isolation {
-    ISOLATION_NONE,   /* etcd has renewed this node's lease: no node has taken anything over */
+    ISOLATION_NONE,   /* etcd has renewed this node's lease: no node has taken over its job */
     ISOLATION_DOUBT,  /* the renewal is late, but there is time to ask */
-    ISOLATION_SHARED, /* etcd is away for others too, or there is no other node: go on */
+    ISOLATION_SHARED, /* etcd is away for others too, or there is no other node: continue */
     ISOLATION_ALONE,  /* others reach etcd, or none answers, or none is known to ask: hold */
 };
 
@@ -36,8 +36,8 @@ struct isolation_view {
     uint64_t ttl_ns;          /* `left_ns` right after a renewal */
     bool knows_neighbours;    /* the list of other nodes has been read once */
     unsigned neighbour_count; /* other registered nodes, as of the last read */
-    unsigned reaching, away;  /* nodes asked last that answered that they reach etcd, or do not;
-                                 nodes that were registered earlier count too */
+    unsigned reaching, away;  /* nodes asked last that answered that they reach etcd, or that they
+                                 do not; nodes registered earlier count too */
 };
 
 enum isolation isolation_judge(const struct isolation_view *view);

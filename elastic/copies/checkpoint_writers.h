@@ -5,10 +5,10 @@
  * one node's disk is full or broken, its share fails and so does the checkpoint, although other
  * replicas could write the same bits.
  *
- * Design: a rank reports its failed share in the commit (protocol/step_commit.h). All ranks
- * receive the report in the same step and reach the same decision without further messages. The
- * rank skips the next checkpoint and is tried again. The number of skipped checkpoints doubles with
- * every further failure. The other replicas of the stage divide the share of the skipped rank
+ * Design: a rank reports its failed share in the commit (protocol/step_commit.h). All ranks receive
+ * the report in the same step and reach the same decision without further messages. The rank skips
+ * the next checkpoint and then tries again. The number of skipped checkpoints doubles with every
+ * further failure. The other replicas of the stage divide the share of the skipped rank
  * (worker/checkpoint/share_tensors.h). With copies the whole node skips, because its ranks write to
  * one disk.
  *

@@ -79,7 +79,7 @@ int copies_fill(struct plan *plan, unsigned copies, const char *shares, const st
 {
     char name[NAME_SIZE];
     bool last;
-    /* A plan without workers has only donors. Their files are needed all the same. */
+    /* A plan without workers has only donors. Their files are still needed. */
     unsigned count =
         plan->layout.worker_count > 0 ? plan->layout.worker_count : plan->layout.donor_count;
     size_t room = (size_t)count + count_places(shares) + 1;

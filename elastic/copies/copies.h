@@ -3,9 +3,9 @@
  *
  * With `checkpoint.copies` n above 1 every node has a checkpoint folder of its own. The files that
  * the workers of one node write are its *share*. A share is copied to n - 1 other nodes of the
- * plan, on nodes of other failure domains as far as possible. Every node keeps the same number of
- * copies when the domains are equally large. A plan with fewer than n nodes makes fewer copies, and
- * the commit record lists them.
+ * plan, in other failure domains as far as possible. Every node keeps the same number of copies
+ * when the domains are equally large. A plan with fewer than n nodes makes fewer copies, and the
+ * commit record lists them.
  *
  * A *copy node* is a node with the address of its firnd, which serves the files. A plan lists the
  * nodes of its workers first, in the order of ranks. The nodes without workers that hold a part of

@@ -14,7 +14,7 @@
 
 struct member_slot {
     unsigned index;
-    unsigned computes; /* its numerics identity: 0: the node's first, i: of the others the i-th;
+    unsigned computes; /* its numerics identity: 0: the node's first, i: the i-th of the others;
                           above: unknown */
     size_t memory_bytes;
     double speed;

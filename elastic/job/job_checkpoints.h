@@ -1,5 +1,6 @@
 /*
- * The section `checkpoint` of a job: where checkpoints are written, how often, and how many stay.
+ * The section `checkpoint` of a job: the folder of checkpoints, their interval, and the number that
+ * stays.
  */
 #pragma once
 

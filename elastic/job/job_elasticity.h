@@ -29,10 +29,10 @@ struct job_freezing {
     unsigned keep_active; /* layers that never freeze */
     unsigned from_start;  /* layers that are frozen before step 1 */
     uint64_t after;       /* the step after which gradients count and decisions begin */
-    double guard, thaw;   /* shares of the best validation loss; 0: none */
-    double tolerance;     /* of `plasticity`: share of the larger mean */
+    double guard, thaw;   /* fractions of the best validation loss; 0: none */
+    double tolerance;     /* of `plasticity`: fraction of the larger mean */
     unsigned patience;    /* of `plasticity`: values in a mean */
-    double budget;        /* of `budget`: share of a step without frozen layers */
+    double budget;        /* of `budget`: fraction of a step without frozen layers */
     uint64_t cache_mb;    /* MiB of a node's disk for outputs of frozen layers; 0: none are kept */
 };
 

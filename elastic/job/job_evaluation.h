@@ -1,5 +1,6 @@
 /*
- * The section `evaluate` of a job: when the held-out data is evaluated, and how much of it.
+ * The section `evaluate` of a job: the interval of evaluations, and the amount of held-out data in
+ * each.
  */
 #pragma once
 

@@ -10,7 +10,7 @@
 
 enum job_rope { JOB_ROPE_PLAIN, JOB_ROPE_LINEAR, JOB_ROPE_LLAMA3 }; /* model.rope_scaling.type */
 
-/* How the rotary embedding is stretched to contexts longer than those of pretraining. */
+/* The scaling of the rotary embedding to contexts longer than those of pretraining. */
 struct job_rope_scaling {
     enum job_rope type;
     double factor, low_frequency_factor, high_frequency_factor;
@@ -34,6 +34,6 @@ bool job_model_is_llama(const struct job_model *model);
 /** job_model_unit_count() - return the number of units of the model: 2 * layers + 2 */
 unsigned job_model_unit_count(const struct job_model *model);
 
-/** job_model_frozen_units() - return how many units @frozen_layers frozen layers are: the embedding
- * is frozen with the first one */
+/** job_model_frozen_units() - return the number of units in @frozen_layers frozen layers: the
+ * embedding freezes with the first one */
 unsigned job_model_frozen_units(unsigned frozen_layers);

@@ -1,6 +1,6 @@
 /*
- * What the sizes of a model say about the cost of its units, before any measurement and on every
- * device alike.
+ * The cost of a model's units by their sizes alone, without a measurement and the same for every
+ * device.
  */
 #pragma once
 
@@ -20,5 +20,5 @@ struct job_unit_widths job_unit_widths(const struct job_model *model, unsigned u
 double job_unit_forward_flops(const struct job_model *model, unsigned unit, double tokens);
 
 /** job_model_step_share() - return the matrix products of a training step with @frozen_layers, as a
- * share of those without: forward of all units, backward of those that are trained */
+ * fraction of those without: forward of all units, backward of the trained ones */
 double job_model_step_share(const struct job_model *model, unsigned frozen_layers);

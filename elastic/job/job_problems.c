@@ -26,7 +26,8 @@ static unsigned find_line(const struct job_problems *problems, const char *key_p
     }
 }
 
-/* Return where the text of the told problem @index begins; the end of all for the one behind. */
+/* Return the start of the text of the told problem @index, or the end of all texts for the index
+ * behind the last. */
 static char *find_text(const struct job_problems *problems, unsigned index)
 {
     char *text = problems->error->text;

@@ -12,7 +12,7 @@ enum schema_type {
     SCHEMA_NAME,          /* char[NAME_SIZE], name_valid() */
     SCHEMA_PATH,          /* char[JOB_PATH_SIZE] */
     SCHEMA_BUCKET,        /* char[NAME_SIZE]; may be empty */
-    SCHEMA_PATHS,         /* struct job_paths; may be empty where it has a default */
+    SCHEMA_PATHS,         /* struct job_paths; may be empty if it has a default */
     SCHEMA_SHARE_OR_PATH, /* data.validation_share and data.validation_path */
     SCHEMA_UNSIGNED,      /* unsigned */
     SCHEMA_BATCHES,       /* unsigned; or "all" and "auto": JOB_BATCHES_ALL, JOB_BATCHES_AUTO */

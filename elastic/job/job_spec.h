@@ -45,8 +45,8 @@ int job_spec_decode(const json_t *tree, const char *where,
                     unsigned (*line_of)(void *context, const char *key_path), void *context,
                     struct job_spec *ret_spec, struct error *error) CHECK_RESULT;
 /**
- * job_spec_decode_from() - do the same, with @error about the next JOB_PROBLEMS_SHOWN problems
- * after the first @skip
+ * job_spec_decode_from() - as job_spec_decode(), with @error about the next JOB_PROBLEMS_SHOWN
+ * problems after the first @skip
  * @ret_problem_count: the number of all problems
  */
 int job_spec_decode_from(const json_t *tree, const char *where,

@@ -14,8 +14,8 @@ bool job_value_decode(const struct schema_key *key, const json_t *value, struct 
 /** job_value_encode() - encode the member of @key; new reference, NULL when out of memory */
 json_t *job_value_encode(const struct schema_key *key, const struct job_spec *spec);
 
-/** job_value_is_default() - return whether @value, of @key, is what the key is without being
- * written; false for a key without a fixed default */
+/** job_value_is_default() - return whether @value of @key equals the key's default; false for a key
+ * without a fixed default */
 bool job_value_is_default(const struct schema_key *key, const json_t *value);
 
 /**

@@ -488,7 +488,7 @@ static enum readiness readiness_of(const struct leader_context *context, unsigne
         return HOPELESS;
     if (!member || member->seat == SEAT_LEFT)
         return NOT_YET;
-    if (member->seat == SEAT_LOST) /* lost before this preparation: no proof about it */
+    if (member->seat == SEAT_LOST) /* lost before this preparation: it proves nothing */
         return member->report->generation < next->generation ? NOT_YET : HOPELESS;
     return member->seat == SEAT_SPARE && member->report->phase == WORKER_PREPARED &&
                    member->report->generation == next->generation

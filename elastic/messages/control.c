@@ -313,7 +313,7 @@ static int decode_type(const json_t *tree, enum control_type *ret_type, struct e
     return error_set(error, -EINVAL, "\"type\" cannot be \"%s\"", word);
 }
 
-/* Read the worker's control protocols; without the key the worker is older than it, protocol 1. */
+/* Read the worker's control protocols; a worker without the key is older and speaks protocol 1. */
 static int decode_protocol(const json_t *tree, struct control_message *message, struct error *error)
 {
     unsigned *const places[] = {&message->protocol_oldest, &message->protocol};

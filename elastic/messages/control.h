@@ -20,7 +20,7 @@ enum control_type {
     CONTROL_PREPARE, /* `plan`: get ready for it (spawned for it, or told early); answer STATUS
                         prepared */
     CONTROL_SWITCH,  /* `plan` is in force: switch at the next boundary if planned, else now */
-    CONTROL_STOP,    /* leave at once (cancel, fenced); nothing is saved */
+    CONTROL_STOP,    /* leave at once (cancelled or fenced); nothing is saved */
     CONTROL_HOLD,    /* rank 0: commit nothing more up to the generation in `progress` */
     CONTROL_GO_ON,   /* rank 0: no node has taken the job over */
     /* worker -> firnd */
@@ -34,14 +34,14 @@ enum control_type {
 struct control_progress {
     uint64_t generation, step;
     unsigned frozen_layers;
-    struct planner_kept kept;                /* outputs of frozen layers, as this worker met them */
+    struct planner_kept kept;                /* outputs of frozen layers that this worker found */
     double loss, grad_norm, validation_loss; /* NaN when unknown */
     double step_seconds, tokens_per_second;  /* less this rank's part of an evaluation */
     double compute_seconds,
-        wait_seconds;      /* own work and waiting for others, per step: for stragglers */
-    double pause_seconds;  /* of the last switch of generation */
-    uint64_t memory_bytes; /* the most that this generation has taken (worker/state/footprint.h); 0:
-                              not known */
+        wait_seconds;         /* per step, own work and waiting for others, to find stragglers */
+    double pause_seconds;     /* of the last switch of generation */
+    uint64_t memory_bytes;    /* peak memory of this generation (worker/state/footprint.h); 0: not
+                                 known */
     unsigned judgement_count; /* rank 0: on stragglers */
     struct straggler_judgement judgements[STRAGGLER_JUDGEMENTS_MAX];
 };
@@ -56,8 +56,8 @@ struct control_checkpoint {
     char *shares; /* owned: places of its copies (elastic/copies/copies.h); NULL: in one folder for
                      all nodes */
     bool is_unproven;     /* no later step has been computed from it yet */
-    uint64_t kept_from;   /* in firnd's answer: checkpoints before this step have no record any more
-                             and may be removed; 0: none are named */
+    uint64_t kept_from;   /* in firnd's answer: checkpoints before this step no longer have a record
+                             and may be removed; 0: none */
     uint64_t spared_step; /* except this one, whose record stays; 0: none */
 };
 

@@ -23,33 +23,35 @@ enum worker_phase {
     WORKER_STARTING, /* spawned, has not said hello */
     WORKER_PREPARED, /* has a plan and everything that it needs to join it */
     WORKER_RUNNING,  /* trains in `generation` */
-    WORKER_STUCK,    /* `generation` is broken for it: waits for the next plan with its state */
+    WORKER_STUCK,    /* its links in `generation` are broken: it keeps its state and waits for the
+                        next plan */
     WORKER_FINISHED, /* all steps committed, final checkpoint written */
     WORKER_LEFT,     /* handed over, exited on purpose */
     WORKER_DEAD,     /* process gone */
     WORKER_REFUSED,  /* the job itself cannot run on this node (its data is missing, say): `text`
                         says why */
-    WORKER_BAD, /* died again and again, or reports itself that it computes wrongly or is not of its
-                   firnd's version: the slot is out of service, `text` says why */
+    WORKER_BAD, /* died repeatedly, or reports that it computes wrongly or does not have its firnd's
+                   version: the slot is out of service, `text` says why */
 };
 
-/* Why a worker does not go on, as far as the leader or an agent decides by it. */
+/* The reason why a worker does not continue, as far as the leader or an agent decides by it. */
 enum worker_cause {
-    CAUSE_NONE,            /* peers were lost, another plan came, or the phase says it all */
+    CAUSE_NONE,            /* peers were lost, another plan arrived, or the phase says enough */
     CAUSE_CHECKPOINT_LOST, /* stuck: the checkpoint of its plan is damaged or incomplete */
     CAUSE_CHECKPOINT_AWAY, /* stuck: nodes that may have a part of it do not answer, or a disk or
                               file server fails to read it */
     CAUSE_STATE_DISPUTED,  /* stuck: replicas of its generation held different parameters or
                               moments, so no state of that generation counts */
-    CAUSE_DIVERGED,        /* refused: a step's loss or gradient is no finite number, in every
-                              layout, so the job is over */
+    CAUSE_DIVERGED,        /* refused: a step's loss or gradient is not finite, on every layout, so
+                              the job is over */
     CAUSE_CRASHED,         /* bad: its processes died; the slot is tried again later */
-    CAUSE_STARTS,          /* starting, and progresses: `text` says how far */
+    CAUSE_STARTS,          /* starting, with progress: `text` describes it */
     CAUSE_LEFT_OUT,        /* stuck: has obeyed a plan after a failure that leaves it out, and
                               keeps its state aside */
 };
 
-/* Units besides the worker's stage: copies of other stages, or leftovers of a generation before. */
+/* Units besides the worker's stage: copies of other stages, or leftovers of an earlier
+ * generation. */
 struct report_extra {
     unsigned first, count;
     bool shadows; /* follows its stage step by step: `holds` covers it too */
@@ -59,18 +61,19 @@ struct worker_report {
     unsigned slot;
     uint64_t instance; /* process identity, random */
     enum worker_phase phase;
-    uint64_t generation; /* that the worker is or was in; 0: none */
-    bool root;           /* rank 0 of `generation`: lets the next one begin */
+    uint64_t generation; /* in which the worker is or was; 0: none */
+    bool root;           /* rank 0 of `generation`, which begins the next one */
     /* State in its memory: held_unit_count 0 means none. */
     uint64_t applied_step;
     unsigned held_first_unit, held_unit_count; /* two ranges can be held after a broken switch: */
-    unsigned old_first_unit, old_unit_count; /* units of the generation before, same applied_step */
-    unsigned extra_count;                    /* 0 unless held_unit_count > 0 */
+    unsigned old_first_unit, old_unit_count;   /* units of the previous generation, same
+                                                  applied_step */
+    unsigned extra_count;                      /* 0 unless held_unit_count > 0 */
     struct report_extra extras[REPORT_EXTRAS_MAX]; /* at the same applied_step */
     bool holds; /* HOLD(applied_step + 1): gradients of the held range and of shadows */
     enum worker_cause cause;
-    unsigned links; /* the link protocol that it speaks; 0: unknown, of an older program */
-    /* node_report_decode() writes the members from here on only where they are not zero. */
+    unsigned links; /* its link protocol; 0: unknown, from an older program */
+    /* node_report_decode() writes the members from here on only if they are not zero. */
     struct step_record record; /* step 0: none; of applied_step + 1 (partial) if holds, else of
                                   applied_step (complete) */
     unsigned frozen_layers;
@@ -89,7 +92,7 @@ static inline bool worker_report_entered(const struct worker_report *report)
     return report->generation != 0;
 }
 
-/** worker_report_is_fresh() - return whether it is a process that has no state yet */
+/** worker_report_is_fresh() - return whether the process has no state yet */
 static inline bool worker_report_is_fresh(const struct worker_report *report)
 {
     return report->phase == WORKER_STARTING ||
@@ -122,9 +125,9 @@ json_t *node_report_encode(const struct node_report *report);
 /**
  * worker_report_decode(), node_report_decode() - decode a report; -EINVAL: @error names the key
  *
- * Unit ranges lie within STEP_RECORD_UNITS_MAX. A record, when there is one, is of applied_step + 1
- * if the worker holds that, else of applied_step and complete. An unknown cause, of a newer
- * program, counts as none. A node's slots are distinct.
+ * Unit ranges lie within STEP_RECORD_UNITS_MAX. A record, if any, is of applied_step + 1 if the
+ * worker holds that step, else of applied_step and complete. An unknown cause, of a newer program,
+ * counts as none. A node's slots are distinct.
  *
  * A node's @ret_report must be zeroed. Only its first worker_count workers are written, and of
  * these no empty arrays: untouched memory takes no pages.

@@ -16,8 +16,8 @@
 struct trace_entry {
     unsigned slot, age;
     unsigned pid;                     /* of the worker */
-    uint64_t newest_step;             /* that it has applied; 0: none */
-    char problem[TRACE_PROBLEM_SIZE]; /* why the ring cannot be read; "": it can */
+    uint64_t newest_step;             /* newest step that the worker has applied; 0: none */
+    char problem[TRACE_PROBLEM_SIZE]; /* the reason why the ring cannot be read; "": it can */
 };
 
 /** trace_entry_append() - append the line of @entry; 0 or -ENOMEM */

@@ -80,7 +80,7 @@ int trace_head_decode(const void *data, size_t size_bytes, struct trace_facts *r
     return 0;
 }
 
-/* A ring that the worker has just begun may be shorter than it will be. */
+/* Return the number of places; a ring that the worker has just begun may still be short. */
 static unsigned places(size_t size_bytes)
 {
     size_t count = size_bytes < TRACE_RING_HEAD_BYTES
@@ -129,7 +129,7 @@ int trace_ring_select(const uint8_t *ring, size_t size_bytes, const struct trace
     uint64_t newest = newest_number(ring, count);
     for (unsigned i = 0; !status && i < TRACE_RING_SPANS && found < query->count_max; i++) {
         unsigned place = (unsigned)((newest + i) % TRACE_RING_SPANS); /* the oldest first */
-        /* A span of an earlier round may lie behind a damaged one. */
+        /* A span of an earlier turn of the ring may lie behind a damaged one. */
         if (place >= count || !read_place(ring, place, &span) ||
             newest - span.number >= TRACE_RING_SPANS || !matches(&span, query))
             continue;

@@ -1,18 +1,17 @@
 /*
- * The file in which one worker keeps the spans of its last steps, and what firnd answers from it.
+ * The file in which one worker keeps the spans of its last steps, and firnd's queries on it.
  *
  *     head     TRACE_RING_HEAD_BYTES, a struct trace_head at its beginning
  *     spans    TRACE_RING_SPANS places; the span with number n is in place (n - 1) %
  * TRACE_RING_SPANS
  *
  * The worker maps the file and overwrites the oldest span with the newest, so that the spans of its
- * last seconds survive its SIGKILL (worker/trace/recorder.h). Everybody else only reads: every span
- * carries a checksum, so a reader needs no lock and trusts nothing but the constants of this
- * header.
+ * last seconds survive its SIGKILL (worker/trace/recorder.h). All other processes only read: every
+ * span carries a checksum, so a reader needs no lock and trusts only the constants of this header.
  *
- * A node keeps TRACE_RINGS_MAX rings of each slot and job: of the present worker and of those
- * before it on that slot. A person asks for the spans of a dead worker when the next one runs
- * already.
+ * A node keeps TRACE_RINGS_MAX rings of each slot and job: those of the present worker and of
+ * earlier ones on that slot. A person asks for the spans of a dead worker when the next one is
+ * already running.
  */
 #pragma once
 
@@ -31,7 +30,7 @@
 #define TRACE_RINGS_MAX       3u /* of one slot and job, 6 MiB */
 #define TRACE_RING_NAME_SIZE  32u
 
-/* The part of the head that changes. There are two, written in turns: one is whole at any moment.
+/* The part of the head that changes. There are two, written in turn: one is whole at any moment.
  */
 struct trace_live {
     int64_t unix_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC, as last compared */
@@ -52,9 +51,9 @@ struct trace_head {
  * is the present one */
 void trace_ring_name(unsigned slot, unsigned age, char ret_name[TRACE_RING_NAME_SIZE]);
 
-/** trace_head_init() - the head of a ring that begins now */
+/** trace_head_init() - initialize the head of a new ring */
 void trace_head_init(struct trace_head *head, unsigned pid);
-/** trace_head_update() - @turn: one more than at the last update */
+/** trace_head_update() - update the head; @turn: one more than at the last update */
 void trace_head_update(struct trace_head *head, unsigned turn, int64_t unix_offset_ns,
                        uint64_t newest_step);
 
@@ -67,7 +66,8 @@ struct trace_facts {
 /**
  * trace_head_decode() - read the head of a ring from bytes that may be anything
  *
- * Return: 0; -EPROTO: of another version of firn; -EBADMSG: damaged, or no ring. @error says which
+ * Return: 0; -EPROTO: from another version of firn; -EBADMSG: damaged, or no ring. @error has the
+ * cause
  */
 int trace_head_decode(const void *data, size_t size_bytes, struct trace_facts *ret_facts,
                       struct error *error) CHECK_RESULT;
@@ -81,7 +81,7 @@ struct trace_query {
 /**
  * trace_ring_select() - append the matching spans of a ring to @into, as stored, in ascending order
  * of their numbers: first its struct trace_head, then up to @query->count_max spans
- * @ring: the file's content, read at once or in parts while the worker goes on
+ * @ring: the file's content, read at once or in parts while the worker continues
  *
  * Return: 0; errors of trace_head_decode(); -ENOMEM
  */

@@ -1,10 +1,9 @@
 /*
- * One span of a worker's time, as a worker stores it in its ring (elastic/messages/trace_ring.h)
- * and as readers find it there.
+ * One span of a worker's time, as stored in the worker's ring (elastic/messages/trace_ring.h).
  *
- * A span is one cache line with a checksum over its content and its number. A worker may die, or a
- * reader may look, while a span is being stored: the checksum then fails, and the span is skipped.
- * Integers are those of the machine; the ring names its byte order.
+ * A span is one cache line with a checksum over its content and its number. If a worker dies or a
+ * reader reads while a span is being stored, the checksum fails, and the span is skipped. Integers
+ * are those of the machine; the ring names its byte order.
  */
 #pragma once
 
@@ -19,10 +18,10 @@ enum trace_kind {
     TRACE_BACKWARD,         /* the same, with the beginning of reductions that are ready */
     TRACE_VALIDATION,       /* the forward of a validation micro-batch */
     TRACE_LOSS,             /* the loss of a micro-batch is awaited and read */
-    TRACE_WAIT_ACTIVATIONS, /* the input from the stage before is awaited */
+    TRACE_WAIT_ACTIVATIONS, /* the input from the previous stage is awaited */
     TRACE_WAIT_GRADIENTS,   /* the gradient from the next stage is awaited */
     TRACE_SEND,             /* a result is handed to the link */
-    TRACE_WAIT_SENT,        /* a buffer is awaited whose last message has not left */
+    TRACE_WAIT_SENT,        /* the last message of a buffer is awaited until it has left */
     TRACE_REDUCE,           /* the sums over replicas are finished */
     TRACE_NORM,             /* gradient norm and state digests */
     TRACE_COMMIT,           /* all ranks agree that the step counts */
@@ -30,11 +29,11 @@ enum trace_kind {
     TRACE_METRICS,          /* the step's line, and its report */
     TRACE_SNAPSHOT,         /* the step loop works for a checkpoint, or waits for its copies */
     TRACE_VOTE,             /* the ranks vote on a checkpoint, between two micro-batches */
-    TRACE_WRITE,            /* this rank's share is written, while steps go on */
+    TRACE_WRITE,            /* this rank's share is written, while steps continue */
     TRACE_FINAL_CHECKPOINT, /* the checkpoint at the end of a stay */
     TRACE_PAUSE,            /* from the last step of a generation to the first of the next */
     TRACE_DEVICE,           /* the device is opened */
-    TRACE_OPEN_DATA,        /* the training data is opened, and read where it is not known */
+    TRACE_OPEN_DATA,        /* the training data is opened, and read if it is not known */
     TRACE_READ_STATE,
     TRACE_LINKS,    /* the links of a generation are opened */
     TRACE_HANDOVER, /* state is received from other workers */
@@ -47,7 +46,7 @@ struct trace_span {
     uint64_t number;   /* of the ring's spans, from 1 on; 0: never written */
     uint64_t begin_ns; /* CLOCK_MONOTONIC of the node */
     uint64_t duration_ns;
-    uint64_t step;           /* that it belongs to, or that follows; 0: before any */
+    uint64_t step;           /* the step of the span, or the next one; 0: before any */
     uint64_t generation;     /* 0: before the first */
     uint32_t micro_batch;    /* of the lane */
     uint16_t lane;           /* TRACE_NO_LANE: of no micro-batch */

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* A unit's role in a worker: absent, of its stage, a copy of another stage, left from before. */
+/* A unit's role in a worker: absent, of its stage, a copy of another stage, or a leftover. */
 enum holding { NOT_HELD, OF_STAGE, SHADOW, LEFTOVER };
 
 /* Add a contiguous range of held units; shadows of a stage are marked, leftovers are not. */
@@ -53,7 +53,7 @@ void holdings_describe(const bool *held, unsigned unit_count, const struct plan 
 {
     unsigned end;
     if (plan && !holds_stage(held, &plan->layout, rank))
-        plan = NULL; /* the links broke before all of it had arrived */
+        plan = NULL; /* the links broke before the whole stage had arrived */
     if (plan)
         add_stage(&plan->layout, rank, report);
     for (unsigned unit = 0; unit < unit_count; unit = end) {

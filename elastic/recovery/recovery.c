@@ -1,12 +1,12 @@
 /*
  * Problem: after a failure each survivor knows only its own progress; together the survivors must
- * agree on the one step that the next generation starts from, with the fewest steps lost and all
- * bits exact.
+ * agree on one step from which the next generation starts, with the fewest steps lost and all bits
+ * exact.
  *
  * Design: a step t is reachable for a reporter that has applied t, or that holds the gradients of t
- * and can be sent the norms of all. The best t whose reachable reporters own every unit wins. A
+ * and can receive the norms of all. The best t whose reachable reporters own every unit wins. A
  * step that no reporter has applied yet stands only when all reporters hold it: otherwise replaying
- * it is cheaper than moving state to the reporters that do not.
+ * it is cheaper than moving state to the other reporters.
  *
  * Invariants: commit is complete; every unit has an owner in recovery_ranges() unless the kind is
  * CHECKPOINT; a step that a reporter applied stays unless its owner is cut off from the others'
@@ -54,7 +54,7 @@ static int check_generations(const struct evidence *evidence, struct error *erro
         const struct worker_report *behind = &evidence->reports[i];
         if (!has_state(behind) || !worker_report_entered(behind) ||
             reach(behind) >= evidence->applied)
-            continue; /* none can be ahead of it, or it moves by itself */
+            continue; /* no reporter can be ahead of it, or it moves on its own */
         for (unsigned j = 0; j < evidence->report_count; j++) {
             const struct worker_report *ahead = &evidence->reports[j];
             if (has_state(ahead) && ahead->generation == behind->generation &&

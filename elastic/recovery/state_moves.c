@@ -1,13 +1,13 @@
 /*
- * Problem: after a change of layout each worker needs state that others have, and the pause of a
- * switch is as long as the busiest source takes to push.
+ * Problem: after a change of layout each worker needs state of others, and the pause of a switch is
+ * the time that the busiest source takes to push.
  *
  * Design: greedy over (worker, unit) in order: near before far, then the source with the least to
  * push. Ranks are found once for every holder; a source without a rank becomes a donor when it is
  * first chosen.
  *
- * Invariants: one move for each (unit, worker) that lacks it; none for a unit that is there; a
- * source holds every unit that it pushes; donors have moves.
+ * Invariants: one move for each (unit, worker) that lacks the unit; none for a unit that is
+ * present; a source holds every unit that it pushes; donors have moves.
  */
 #include "elastic/recovery/state_moves.h"
 

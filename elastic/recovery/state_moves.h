@@ -20,7 +20,7 @@ struct state_moves_holder {
     char address[ADDRESS_SIZE];
     uint64_t instance;
     struct state_moves_range held[STATE_MOVES_RANGES_MAX]; /* count 0: none */
-    bool avoid; /* a source only for units that no other holder has: its node may be gone */
+    bool avoid; /* a source only for units without another holder: its node may be gone */
 };
 
 /**
@@ -40,7 +40,7 @@ int state_moves_fill(struct plan *plan, const struct state_moves_holder *holders
                      unsigned holder_count, const size_t *unit_bytes,
                      struct error *error) CHECK_RESULT;
 
-/** state_moves_add_donors() - append @holders as donors that push nothing: the workers that leave
- * by an empty plan */
+/** state_moves_add_donors() - append @holders as donors without moves: the workers that leave by an
+ * empty plan */
 int state_moves_add_donors(struct plan_layout *layout, const struct state_moves_holder *holders,
                            unsigned holder_count) CHECK_RESULT;

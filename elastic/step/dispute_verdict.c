@@ -38,8 +38,8 @@ static size_t most_alike(const struct dispute_verdict_claim *claims, size_t coun
     return most;
 }
 
-/* Mark the ranks that are wrong in one unit, or all of its holders as doubtful without a
- * majority. */
+/* Mark the ranks that are wrong in one unit or, without a majority, all of its holders as
+ * doubtful. */
 static void judge_unit(const struct dispute_verdict_claim *claims, size_t count, bool *wrong,
                        bool *doubtful, struct dispute_verdict *verdict)
 {

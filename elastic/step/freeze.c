@@ -39,7 +39,7 @@ static unsigned whole_layers(double layers)
     return (unsigned)ceil(layers - 1e-9);
 }
 
-/* Return how many layers may be frozen after this decision. */
+/* Return the number of layers that may be frozen after this decision. */
 static unsigned most_after(const struct freeze_state *state, const struct job_freezing *freezing,
                            const struct job_model *model)
 {

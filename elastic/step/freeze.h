@@ -1,5 +1,5 @@
 /*
- * When layers freeze: a pure function of committed records, run by every worker.
+ * Decide when layers freeze: a pure function of committed records, run by every worker.
  *
  * `gradient` is PipeTransformer's rule (He et al., ICML 2021): over the norms accumulated since the
  * last decision, frozen = min(ceil(frozen + alpha * (layers - frozen)), argmin over l >= frozen of
@@ -8,23 +8,23 @@
  * because its loss or gradient is not finite does not count. `schedule` is ceil(layers * (1 - (1 -
  * alpha)^t)) at decision t. `budget` freezes as few layers as bring the matrix products of a step
  * down to freeze.budget of those without frozen layers, at most alpha of the trained ones at a
- * time: what a step costs follows from the model's sizes, so the bits depend on no device and on no
- * layout (the planner divides what is left anew, and every frozen layer shortens a step).
+ * time. The cost of a step follows from the model's sizes, so the bits depend on no device and no
+ * layout (the planner divides the remaining work anew, and every frozen layer shortens a step).
  * `plasticity` freezes the lowest trained layer when it has calmed down
  * (elastic/step/plasticity.h). All policies stop keep_active layers below the top.
  *
  * A guard holds decisions back: none is made while the last validation loss is above the best one
- * by more than freeze.guard of it. The sums go on, so the next decision counts all steps since the
- * last one, and `schedule` is late by as much. What is frozen stays frozen.
+ * by more than freeze.guard of it. The sums continue, so the next decision counts all steps since
+ * the last one, and `schedule` is late by as much. Frozen layers stay frozen.
  *
- * Unless freeze.thaw is set: when the last validation loss is above the best one by more than that
- * share of it, all layers train again but those of freeze.from_start and, where the head shared the
- * embedding's table, the first one: the head has a table of its own by now. Decisions begin anew,
- * as at step 1, when the loss is below that margin again. Moments of thawed layers begin at zero,
- * and so does the count of steps that corrects their bias. The memory of a layer that may thaw is
- * never given away: a job must not fail for what its own loss does.
+ * The exception is freeze.thaw: when the last validation loss is above the best one by more than
+ * that fraction of it, all layers train again except those of freeze.from_start and, if the head
+ * shared the embedding's table, the first one, because the head has its own table by now. Decisions
+ * begin anew, as at step 1, when the loss is below that margin again. Moments of thawed layers
+ * begin at zero, and so does the count of steps that corrects their bias. The memory of a layer
+ * that may thaw is never given away: a job must not fail because of its own loss.
  *
- * freeze.from_start layers are frozen from the beginning, whatever the policy. A decision is made
+ * freeze.from_start layers are frozen from the beginning under every policy. A decision is made
  * after every step S > freeze.after for which freeze.every divides S - freeze.after. A layer's norm
  * is over its attention and MLP units; embedding and head do not count. The embedding freezes with
  * the first layer, the head never freezes.
@@ -47,7 +47,7 @@ struct freeze_state {
     unsigned frozen_layers;
     uint64_t decisions;                      /* decisions made so far, since the last thaw */
     double layer_squares[FREEZE_LAYERS_MAX]; /* summed since the last decision */
-    /* The step after which the layer thawed last, with moments of zero; 0: it never did. */
+    /* The step after which the layer last thawed, with moments of zero; 0: never. */
     uint64_t layer_thawed[FREEZE_LAYERS_MAX];
     /* Losses, for the guard and for thawing alone; 0: none measured. */
     double best_validation, last_validation;
@@ -72,14 +72,14 @@ bool freeze_measures(const struct freeze_state *state, const struct job_freezing
                      const struct job_model *model, uint64_t step);
 
 /**
- * freeze_settled() - return how many of @frozen_layers frozen layers never train again: all,
+ * freeze_settled() - return the number of @frozen_layers frozen layers that never train again: all,
  * unless they may thaw
  */
 unsigned freeze_settled(const struct job_freezing *freezing, const struct job_model *model,
                         unsigned frozen_layers);
 
-/** freeze_unit_steps() - return which step of @unit, from 1, the job's @step is: it counts from the
- * last thaw of its layer */
+/** freeze_unit_steps() - return the step number of @unit, from 1, at the job's @step: it counts
+ * from the last thaw of its layer */
 uint64_t freeze_unit_steps(const struct freeze_state *state, const struct job_model *model,
                            unsigned unit, uint64_t step);
 

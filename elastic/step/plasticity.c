@@ -55,7 +55,7 @@ static bool is_finite(const double *similarities)
     return true;
 }
 
-/* Similarities that are not finite compare with nothing: measuring begins anew. */
+/* Similarities that are not finite cannot be compared: measuring restarts. */
 void plasticity_take(struct plasticity *plasticity, const double *similarities)
 {
     const unsigned room = ARRAY_COUNT(plasticity->values);
@@ -112,7 +112,7 @@ json_t *plasticity_encode(const struct plasticity *plasticity)
     return json_incref(tree);
 }
 
-/* Values are squares, and none is without similarities. */
+/* Values are squares, and there are none without similarities. */
 static int check(const struct plasticity *plasticity, size_t pairs, struct error *error)
 {
     if (pairs != STEP_RECORD_PAIRS && (pairs > 0 || plasticity->count > 0))

@@ -61,7 +61,7 @@ struct row {
 
 enum { ROW_SQUARES, ROW_LOSSES, ROW_VALIDATION_LOSSES, ROW_SIMILARITIES, ROWS_MAX };
 
-/* Return how many rows a record has beside squares and losses. */
+/* Return the number of rows of a record besides squares and losses. */
 static unsigned further_rows(const struct step_record *record)
 {
     return !record->evaluated ? 0 : !record->has_similarities ? 1 : 2;

@@ -1,7 +1,7 @@
 /*
- * The values that all ranks agree on for one step: the square sums of every unit's gradient and the
- * losses. A record travels in the commit exchange of a step, in reports after a failure, and in the
- * plan that keeps a step. Values are exact (bits), so metrics are equal on every rank.
+ * The values on which all ranks agree for one step: the square sums of every unit's gradient and
+ * the losses. A record travels in the commit exchange of a step, in reports after a failure, and in
+ * the plan that keeps a step. Values are exact (bits), so metrics are equal on every rank.
  */
 #pragma once
 

@@ -432,7 +432,7 @@ float *const *gradients_reduced(struct gradients *gradients)
     return gradients->reduced;
 }
 
-/* ---- what stays of a step ---- */
+/* ---- sums kept of a step ---- */
 
 void gradients_spoil(struct gradients *gradients, unsigned unit)
 {
