@@ -9,8 +9,8 @@
  *   - does not report that it holds the step: a commit proves to the donors that every worker has
  *     its units, and the donors drop theirs;
  *   - does not report that it has the next plan: within a step the next generation begins when all
- *     ranks have reported it, and that plan counts on these units. When the links break, an
- *     incomplete unit is no copy: the worker drops it.
+ *     ranks have reported it, and that plan counts on these units.
+ * When the links break, an incomplete unit is no copy: the worker drops it.
  */
 #pragma once
 

@@ -8,15 +8,14 @@
  *
  *     the view                                   the decision
  *     no plan, enough slots                      publish generation 1, from the newest checkpoint
- *                                                if there is one no plan, too few slots nothing;
- *                                                the text says why the job waits a better layout, a
- *                                                new scale, a drain prepare it as `next`; publish
- *                                                it when the new processes are prepared a worker or
- *                                                a node of the plan failed wait for the survivors'
- *                                                reports, but not forever; publish a plan that
- *                                                recovers desired paused or cancelled publish the
- *                                                empty plan the empty plan, and all workers have
- *                                                left finish
+ *                                                if there is one
+ *     no plan, too few slots                     nothing; the text says why the job waits
+ *     a better layout, a new scale, a drain      prepare it as `next`; publish it when the new
+ *                                                processes are prepared
+ *     a worker or a node of the plan failed      wait for the survivors' reports, but not forever;
+ *                                                publish a plan that recovers
+ *     desired paused or cancelled                publish the empty plan
+ *     the empty plan, and all workers have left  finish
  */
 #pragma once
 

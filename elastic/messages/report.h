@@ -23,8 +23,8 @@ enum worker_phase {
     WORKER_STARTING, /* spawned, has not said hello */
     WORKER_PREPARED, /* has a plan and everything that it needs to join it */
     WORKER_RUNNING,  /* trains in `generation` */
-    WORKER_STUCK,    /* its links in `generation` are broken: it keeps its state and waits for the
-                        next plan */
+    WORKER_STUCK,    /* cannot continue in `generation`: keeps its state and waits for the next
+                        plan */
     WORKER_FINISHED, /* all steps committed, final checkpoint written */
     WORKER_LEFT,     /* handed over, exited on purpose */
     WORKER_DEAD,     /* process gone */

@@ -8,8 +8,8 @@
  *     control     a firnd, its workers and the leader: control messages, plans, reports and records
  *                 are JSON whose unknown keys are ignored, so a program speaks every version from
  *                 its oldest to its own; two programs understand each other if these ranges meet
- *                 numerics nodes of one job: bit-identical results
- *                 (elastic/leader/leader_compatibility.c)
+ *     numerics    nodes of one job: bit-identical results
+ * (elastic/leader/leader_compatibility.c)
  *
  * Checkpoints have the version of their format: newer programs read older ones. A version number is
  * raised by the change that needs it, not by a release as such.

@@ -27,8 +27,8 @@ int shadow_stages_assign(const struct planner_input *input, struct plan *plan) C
  * Deferred weight gradients (plan_layout.deferred) leave the room that copies need. The planner
  * keeps a replica on one node, which may leave stages without a copy. In that case the planner runs
  * once more with at most half as many slots on each node as the layout has workers. The second
- * layout is taken if every stage has a copy and its step is at most a quarter longer. Return, and
- * @ret_choices (of the first planning): as planner_run().
+ * layout is taken if every stage has a copy and its step is at most a quarter longer.
+ * Return, and @ret_choices (of the first planning): as planner_run().
  */
 int shadow_stages_layout(const struct planner_input *input, struct plan *plan,
                          struct planner_choice *ret_choices, unsigned *ret_choice_count,

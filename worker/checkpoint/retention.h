@@ -17,8 +17,7 @@ struct retention;
  * threads are short. */
 struct retention *retention_start(const char *folder, const struct control_checkpoint *recorded);
 /** retention_start_parts() - remove part folders that generations before @generation left half
- * written in
- * @folder; NULL as above */
+ * written in @folder; NULL as above */
 struct retention *retention_start_parts(const char *folder, uint64_t generation);
 bool retention_done(const struct retention *retention);
 /** retention_free() - wait for the thread and free; NULL allowed */

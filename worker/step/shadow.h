@@ -28,8 +28,8 @@
  * dies when others have applied s and the shadow has no gradients of s, no worker can bring the
  * stage to s, and the others cannot go back. With HOLD by the shadow, the table of
  * elastic/recovery/recovery.h applies to each moment of death, with "survivor" read as worker or
- * shadow. Before all hold: no worker has applied s, and s is replayed from the shadow's copy at s -
- * 1. All hold, or some have applied: the shadow holds, and applies by the plan's commit.
+ * shadow. Before all hold: no worker has applied s, and s is replayed from the shadow's copy at
+ * s - 1. All hold, or some have applied: the shadow holds, and applies by the plan's commit.
  *
  * Cost: the bytes of the trained parameters once a step on the links (as much as for one more
  * replica), one more optimizer step and norm on the shadow's device, and four times the trained
