@@ -28,7 +28,7 @@ void step_division_plan(const struct plan_layout *layout, unsigned lanes, unsign
     own_as_planned(layout, ret_division);
 }
 
-/* ---- sums that replicas can go on with ---- */
+/* ---- sums that replicas can continue ---- */
 
 /* The facts, and the layout that they describe. */
 struct step_scene {

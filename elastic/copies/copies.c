@@ -42,8 +42,7 @@ static void add_copy_node(struct plan_checkpoints *checkpoints, const char *name
         return;
     struct plan_copy_node *copy_node = &checkpoints->copy_nodes[checkpoints->copy_node_count++];
     snprintf(copy_node->node, sizeof(copy_node->node), "%s", name);
-    if (!node) /* the firnd of this worker is away: the worker writes, but its files are
-                  unreachable */
+    if (!node) /* this worker's firnd is away: the worker writes, but its files are out of reach */
         return;
     snprintf(copy_node->http, sizeof(copy_node->http), "%s", node->http);
     snprintf(copy_node->domain, sizeof(copy_node->domain), "%s", node->domain);

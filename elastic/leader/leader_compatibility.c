@@ -4,11 +4,11 @@
  * different link protocols, as in the middle of an upgrade, wait for each other in vain.
  *
  * Design: every node registers the numerics identity of each of its slots (member.numerics_identity
- * and, where it has several kinds of devices, other_numerics_identities; texts for people that are
- * equal where results are), the link protocol of the workers that it starts, and the control
- * protocols of its firnd. A job begins on the kind with the most slots, its plans remember the
- * kind, and slots of another kind are not used. elastic.mixed_devices lifts the requirement on the
- * numerics identity. A plan older than these registrations means the kind of its workers.
+ * and, if it has several kinds of devices, other_numerics_identities; texts for people that are
+ * equal if results are), the link protocol of the workers that it starts, and the control protocols
+ * of its firnd. A job begins on the kind with the most slots, its plans remember the kind, and
+ * slots of another kind are not used. elastic.mixed_devices lifts the requirement on the numerics
+ * identity. A plan older than these registrations means the kind of its workers.
  *
  * While nodes are upgraded one by one, running workers continue to train, and are lost to the job
  * only when they fail. When no slot in service has the plan's link protocol any more, the job moves

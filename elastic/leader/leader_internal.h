@@ -41,7 +41,7 @@ int slot_pool_add(struct leader_context *context, struct slot_pool *pool, const 
 int slot_pool_add_free(struct leader_context *context, struct slot_pool *pool,
                        unsigned kept) CHECK_RESULT;
 
-/** leader_avoid() - start nothing on this slot for a while, unless its daemon is a new one: two
+/** leader_avoid() - start no process on this slot for a while, unless its firnd is a new one: two
  * failure timeouts the first time (a cable unplugged for a moment must not cost half a minute),
  * then twice as long each time that it recurs within the longest pause */
 void leader_avoid(struct leader_context *context, const char *node_name, unsigned slot);

@@ -95,8 +95,8 @@ bool leader_is_survivor(const struct roster_member *member)
 
 /*
  * Return whether the member does not deserve the whole wait: it has no rank, or peers lost its node
- * and no report has arrived from there since. A node with a report has a live daemon, so a worker
- * of it that is only late gets the whole wait.
+ * and no report has arrived from there since. A node with a report has a live firnd, so a worker of
+ * it that is only late gets the whole wait.
  */
 static bool is_spared(const struct leader_context *context, const struct roster_member *member)
 {

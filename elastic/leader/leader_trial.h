@@ -1,6 +1,5 @@
 /*
- * A layout that turned out slower than the one before it is given up again, once. Private to the
- * leader.
+ * Give up a layout that turned out slower than the previous one, once. Private to the leader.
  *
  * The planner predicts, and may be wrong about slots, links and memory that it does not know. When
  * layers freeze, the same slots get another layout for its speed alone, and the step of the layout

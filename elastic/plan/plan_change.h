@@ -1,5 +1,5 @@
 /*
- * The change from the generation before: its reason, and the moment at which it takes effect.
+ * The change from the previous generation: its reason, and the moment at which it takes effect.
  */
 #pragma once
 

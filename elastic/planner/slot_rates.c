@@ -2,7 +2,7 @@
 
 #include "base/compiler.h"
 
-/* AdamW reads 4 arrays and writes 3, and the weights where they are in bf16. */
+/* AdamW reads 4 arrays and writes 3, and the weights if they are in bf16. */
 #define CPU_BYTES_PER_SECOND 1.05e10
 #define GPU_BYTES_PER_SECOND 2.5e12
 

@@ -202,7 +202,7 @@ static int open_party(const struct routes_options *options, struct party *party,
     return status;
 }
 
-/* Open the parties of neighbours in two rounds, even stages with the stage after them first: this
+/* Open the parties of neighbours in two rounds, even stages with their next stage first: this
  * avoids circular waits, and a chain of waits through all stages. */
 static int open_parties(const struct routes_options *options, struct party *parties,
                         struct routes *routes, struct error *error)

@@ -8,7 +8,7 @@
 #include "worker/metrics/metrics.h"
 
 #define METRICS_UNWRITTEN_MAX METRICS_HISTORY_MAX /* bytes of lines that the disk refuses */
-#define METRICS_UNWRITTEN_FEW ((size_t)1 << 20)   /* so many are tried again with each line */
+#define METRICS_UNWRITTEN_FEW ((size_t)1 << 20)   /* up to this size, retried with each line */
 
 struct metrics {
     struct line_file file;

@@ -108,7 +108,7 @@ static void prepare(struct trainer *trainer, const struct plan *plan)
     status_report_send(trainer, WORKER_PREPARED, "");
 }
 
-/* A worker that computes is still PREPARED as long as units are on their way to it. */
+/* A worker that computes is still PREPARED until all its units have arrived. */
 static bool waits_for_plan(const struct trainer *trainer)
 {
     enum worker_phase phase = trainer->report.phase;

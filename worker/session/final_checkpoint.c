@@ -62,7 +62,7 @@ static int compare(struct trainer *trainer, struct error *error)
 }
 
 /* Wait for a commit that is in flight here. Copies of an earlier boundary are given up: they would
- * need nodes that may be gone. The first round carries digests, too. */
+ * need nodes that may be gone. The first round also carries digests. */
 static int settle(struct trainer *trainer, struct error *error)
 {
     struct snapshot *snapshot = trainer->checkpoints.snapshot;
@@ -217,7 +217,7 @@ enum session_outcome session_finish(struct trainer *trainer, enum session_outcom
     int status = generation_finish_handover(trainer, error);
 
     /* A regular checkpoint at this very boundary may have failed. Its files are removed on the
-       ranks that succeeded, too, and its division among writers may differ from the next one's. */
+     * successful ranks too, and its division among writers may differ from the next one's. */
     snapshot_forget_abandoned(trainer->checkpoints.snapshot);
     final_checkpoint_begin(&final, trainer->state->applied_step, trainer->engine->part.rank == 0);
     while (!status && final.action != FINAL_CHECKPOINT_DONE && !is_stopped(trainer, &final))

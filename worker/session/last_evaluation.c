@@ -21,7 +21,7 @@
 #include "worker/state/state_digest.h"
 #include "worker/step/job_dataset.h"
 
-/* The root has all parts: from now on some ranks may have the result, and nobody leaves. */
+/* The root has all parts: from now on some ranks may have the result, so no rank may leave. */
 static void stop_looking(void *context)
 {
     engine_look(context, false);

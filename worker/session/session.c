@@ -558,7 +558,7 @@ static enum session_outcome finish_early(struct trainer *trainer, struct error *
 }
 
 /* A step or the last evaluation was left: for a plan that is to begin at once, or for a failure.
- * All ranks computed until now, so the pause begins here even where sums are lost. */
+ * All ranks computed until now, so the pause begins here even if sums are lost. */
 static void leave(struct trainer *trainer, struct stay *stay, int status, struct error *error)
 {
     trainer->commit.stopped_ns = clock_monotonic_ns();

@@ -100,8 +100,8 @@ static enum session_outcome broken(struct trainer *trainer, int status, const st
 {
     if (commands_stopping(&trainer->commands))
         return SESSION_STOPPED;
-    if (status == -ECANCELED) /* before any link was up: the plan that replaces this one is here or
-                                 on its way */
+    if (status == -ECANCELED) /* before any link was up: the plan that replaces this one has arrived
+                                 or will */
         return SESSION_BROKEN;
     if (status == -EDOM)
         return diverged(trainer, error);

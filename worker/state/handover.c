@@ -26,7 +26,7 @@ struct transfer {
     struct copy *copy;              /* NULL: from or into the unit itself */
     struct mesh_request **requests; /* owned, of its messages, ended by NULL; NULL: not posted
                                        yet */
-    unsigned done;                  /* messages that are through */
+    unsigned done;                  /* completed messages */
     bool drops;                     /* the unit is held already: receive and drop */
 };
 

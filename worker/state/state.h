@@ -23,7 +23,7 @@ struct state_unit {
     bool reserved;     /* not held: the memory is already allocated, zeroed */
     float *parameters; /* device, layout.count */
     void *weights; /* the parameters in the type of the activations (model/net/stage.h); the same
-                      memory where that is f32 */
+                      memory if that is f32 */
     float *first_moment, *second_moment; /* NULL when the unit never trains again; zero when it is
                                             frozen and may thaw */
 };

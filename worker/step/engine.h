@@ -77,12 +77,12 @@ struct engine_share {
     bool computes;          /* a step has begun, and this rank does not hold it yet */
 };
 
-/* The channels to the stages before and behind. */
+/* The channels to the previous and the next stage. */
 struct engine_channels {
     struct send_queue *send_queue;           /* messages that leave over the links of this engine */
-    struct tensor_channel *inputs, *outputs; /* per slot: from the stage before, to the next */
+    struct tensor_channel *inputs, *outputs; /* per slot: from the previous stage, to the next */
     struct tensor_channel output_gradient,
-        input_gradient; /* from the next stage, to the stage before */
+        input_gradient; /* from the next stage, to the previous stage */
 };
 
 /* Callback at the boundaries of micro-batches, and at intervals while this rank waits for

@@ -16,7 +16,7 @@ unsigned memory_settled_units(const struct state *state, const struct plan_layou
         &state->model, freeze_settled(&state->spec->elastic.freeze, &state->spec->model, frozen));
 }
 
-/* A unit has parameters, weights where activations are not f32, and moments when it is trained. */
+/* A unit has parameters, weights if activations are not f32, and moments if it is trained. */
 static size_t unit_state_bytes(const struct state *state, const struct plan_layout *layout,
                                unsigned unit)
 {

@@ -102,7 +102,7 @@ struct pass {
     bool validates, keep; /* keep: keep the data for backward */
 };
 
-/* One forward through the stage: input from the stage before, output to the stage after. */
+/* One forward through the stage: input from the previous stage, output to the next stage. */
 static int forward(struct engine *engine, const struct pass *pass)
 {
     unsigned slot = pass->slot;
@@ -173,7 +173,7 @@ static bool is_alone(const struct engine *engine)
     return engine->plan->layout.stage_count == 1;
 }
 
-/* Read the oldest loss that is on its way, as read_loss(). */
+/* Read the oldest loss in the ring, as read_loss(). */
 static int take_loss(struct engine *engine)
 {
     const struct loss_entry entry = *loss_ring_oldest(engine->losses.ring);
@@ -432,8 +432,8 @@ static int backward_unit(struct engine *engine, const struct schedule_operation 
     return carrier_unguard(engine->routes->guard);
 }
 
-/* Wait for the gradient from the next stage, and for the buffers of the gradient to the stage
- * before and, where backward is split, of the output. */
+/* Wait for the gradient from the next stage, and for the buffers of the gradient to the previous
+ * stage and, if backward is split, of the output. */
 static int await_gradient(struct engine *engine, const struct schedule_operation *operation,
                           struct micro_batch batch, uint64_t tag)
 {
@@ -560,7 +560,7 @@ static int complete_all(struct engine *engine)
     return status;
 }
 
-/* The sums of this replica's lanes were complete before the step went on. */
+/* Begin the reductions of a step whose sums of this replica's lanes were already complete. */
 static int pass_all(struct engine *engine)
 {
     int status = 0;

@@ -98,5 +98,5 @@ void tree_exchange_await_all(struct mesh *mesh, const struct plan_layout *layout
 
     tree_round_begin(&exchange.round, &tree_question_all_here, NULL, layout, rank);
     if (tree_exchange_run(&exchange))
-        return; /* a link broke: this rank knows the answer all the same */
+        return; /* a link broke, but this rank knows the answer */
 }
