@@ -20,7 +20,7 @@ void bytes_done(struct bytes *bytes);
  */
 void bytes_forget(struct bytes *bytes);
 
-/** bytes_append() - Return: 0 or -ENOMEM (buffer unchanged) */
+/** bytes_append() - append @data. Return: 0 or -ENOMEM (buffer unchanged) */
 int bytes_append(struct bytes *bytes, const void *data, size_t size_bytes) CHECK_RESULT;
 int bytes_append_format(struct bytes *bytes, const char *format, ...)
     __attribute__((format(printf, 2, 3))) CHECK_RESULT;

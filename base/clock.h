@@ -18,5 +18,5 @@ const struct clock *clock_real(void);
 
 /** clock_monotonic_ns() - return the monotonic time of the real clock */
 uint64_t clock_monotonic_ns(void);
-/** clock_unix_ns() - return the time of day of the real clock, for what people read */
+/** clock_unix_ns() - return the time of day of the real clock, for texts that people read */
 uint64_t clock_unix_ns(void);

@@ -50,7 +50,7 @@ static void *reserve(void *array, size_t count, size_t *capacity, size_t element
     return moved;
 }
 
-/* Takes @path in any case. */
+/* Take @path, also on failure. */
 static int add_file(struct file_list *files, char *path, const struct stat *found,
                     struct error *error)
 {
@@ -71,7 +71,7 @@ static int add_file(struct file_list *files, char *path, const struct stat *foun
     return 0;
 }
 
-/* Takes @folder in any case. */
+/* Take @folder, also on failure. */
 static int push_place(struct walk *walk, char *folder, unsigned component)
 {
     struct place *moved = NULL;

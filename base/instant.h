@@ -1,6 +1,5 @@
 /*
- * A moment of the monotonic clock that may not have come: "since when", without a time that stands
- * for never.
+ * An optional moment of the monotonic clock, without a special value that means never.
  */
 #pragma once
 

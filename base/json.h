@@ -1,5 +1,5 @@
 /*
- * Reading of untrusted JSON: bounded, typed, and with errors that name the key. Getters return 0 or
+ * Read untrusted JSON: bounded, typed, and with errors that name the key. Getters return 0 or
  * -EINVAL (missing, wrong type, out of range; @error names the key). Callers test optional keys
  * with json_has() first.
  */

@@ -1,5 +1,5 @@
 /*
- * A bound for files of lines that grow with the age of a job.
+ * Bound files of lines that grow with the age of a job.
  */
 #pragma once
 
@@ -14,8 +14,8 @@
  * lines_rotate() - rename a file to @path.1, and begin @path with its newest whole lines
  * @kept_bytes: of these lines at most; they are in both files
  *
- * @path names whole lines at any moment, also after a crash. Whoever has the old file open goes on
- * reading it.
+ * @path names whole lines at any moment, also after a crash. A process that has the old file open
+ * continues to read it.
  *
  * Return: 0; negative errno (@path is unchanged)
  */

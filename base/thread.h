@@ -1,5 +1,5 @@
-/* A thread that nobody waits for: it and who started it own its argument together, and say between
- * them who frees it. */
+/* Start threads that are never joined. The thread and its starter share the argument and must agree
+ * which of them frees it. */
 #pragma once
 
 #include "base/compiler.h"

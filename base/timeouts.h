@@ -1,10 +1,10 @@
 /*
  * The time limits of the cluster, as multiples and as parts of failure_timeout: the one table.
  *
- * failure_timeout is the silence after which a peer is given up. Each limit below says what it
- * bounds, and the assertions say which limit must be longer than which other. A limit that counts
- * seconds of work (a start, a step, the state to read) is derived from that work where it is used,
- * and these are added to it.
+ * failure_timeout is the silence after which a peer counts as dead. Each limit below names the wait
+ * that it bounds, and the assertions order the limits. A limit that depends on an amount of work (a
+ * start, a step, the state to read) is derived from that work where it is used, and these limits
+ * are added to it.
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 
 enum timeouts {
     /* ---- links ---- */
-    TIMEOUTS_UNREACHED = 4, /* a peer refuses connections before it is reported as unreached */
+    TIMEOUTS_UNREACHED = 4, /* a host answers nothing before it is reported as unreached */
     TIMEOUTS_UNREACHED_TOO = TIMEOUTS_UNREACHED - 1, /* another peer is reported along with it */
     TIMEOUTS_LINKS_OPEN = 20, /* the links of a generation open, beside its start */
     TIMEOUTS_LATE_ATTEMPT =
@@ -39,9 +39,9 @@ enum timeouts {
     TIMEOUTS_NEWER_CHECKPOINT = 8,      /* nodes with a newer checkpoint are waited for */
     TIMEOUTS_UNREADABLE_CHECKPOINT = 8, /* a checkpoint that cannot be read is tried, at least */
     TIMEOUTS_RETRY_PAUSE_MAX = 4,       /* the longest pause between two attempts to begin */
-    TIMEOUTS_PREEMPTED_START = 2,       /* a worker usually starts within, on a spot notice */
-    TIMEOUTS_HURRY = 2,                 /* a node goes: a change that has not begun is given up */
-    TIMEOUTS_STEP_END = 20,             /* a change that must come waits for the end of a step */
+    TIMEOUTS_PREEMPTED_START = 2,       /* usual time of a worker's start, on a spot notice */
+    TIMEOUTS_HURRY = 2,                 /* a node leaves: a change that has not begun is given up */
+    TIMEOUTS_STEP_END = 20,             /* a required change waits for the end of a step */
     TIMEOUTS_AVOID_MIN = 2,             /* a slot that did not come up is avoided, at first */
     TIMEOUTS_AVOID_MAX = 32,            /* and at most */
     TIMEOUTS_NETSPLIT_MIN = 40,         /* a pair of nodes is believed to be cut, at first */
@@ -58,7 +58,7 @@ enum timeouts {
     TIMEOUTS_SLOT_BACKOFF_MAX = 9600,  /* out of service, at most: 4 h */
 };
 
-/* Limits shorter than failure_timeout: what it is divided by. */
+/* Limits shorter than failure_timeout: its divisors. */
 enum timeout_parts {
     /* ---- links ---- */
     TIMEOUT_PARTS_POLL = 8,      /* the thread of the links sleeps, at most */
@@ -78,7 +78,7 @@ enum timeout_parts {
 #define TIMEOUTS_ORDER(shorter, longer)                                                            \
     _Static_assert(TIMEOUTS_##shorter < TIMEOUTS_##longer, #shorter " is shorter than " #longer)
 
-TIMEOUTS_ORDER(UNREACHED, SILENT_WORKER); /* what is unreached is known when the leader decides */
+TIMEOUTS_ORDER(UNREACHED, SILENT_WORKER); /* unreached hosts are known when the leader decides */
 TIMEOUTS_ORDER(UNREACHED, LINKS_OPEN);
 TIMEOUTS_ORDER(UNREACHED_TOO, UNREACHED); /* peers that went together are reported together */
 TIMEOUTS_ORDER(CARRIER_JOIN, CARRIER_MOVE);
@@ -111,7 +111,7 @@ TIMEOUT_PARTS_FIT(2, HEARTBEAT);      /* a peer that lives is heard although one
 TIMEOUT_PARTS_FIT(2, ATTENTION);      /* a peer is given up only after several polls */
 TIMEOUT_PARTS_FIT(1, FAREWELL);       /* peers learn the cause before they notice the silence */
 TIMEOUT_PARTS_FIT(1, ACCUSED);        /* an accused worker is waited for less than another */
-TIMEOUT_PARTS_FIT(1, SUSPECT);        /* the question is quicker than silence */
+TIMEOUT_PARTS_FIT(1, SUSPECT);        /* the question is answered before the silence counts */
 
 /** timeouts_doubled() - return @first, doubled for each of @times after the first; at most @most */
 static inline uint64_t timeouts_doubled(uint64_t first, unsigned times, uint64_t most)

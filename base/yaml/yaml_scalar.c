@@ -27,7 +27,8 @@ static const char *skip_sign(const char *at)
     return *at == '-' || *at == '+' ? at + 1 : at;
 }
 
-/* The base of the integer that @text is, or 0. 0o17 and 0x1f have no sign in the core schema. */
+/* Return the base of the integer in @text; 0: no integer. 0o17 and 0x1f have no sign in the core
+ * schema. */
 static int integer_base(const char *text)
 {
     if (text[0] == '0' && (text[1] == 'o' || text[1] == 'x') && text[2] != '\0') {

@@ -7,9 +7,10 @@
  * byte by byte of its texts, so a few lines of aliases cannot become gigabytes.
  *
  * Failure modes: every refusal sets an error with a line; nothing is returned half-built. A caller
- * that asks for all mistakes gets a tree without the values that have one. libyaml cannot go on
- * behind a syntax error, so the line is blanked and the text is read again, YAML_TREE_BLANKED_MAX
- * times at most. The other mistakes are collected anew in each reading and told after the last.
+ * that asks for all mistakes gets a tree without the values that have one. libyaml cannot continue
+ * after a syntax error, so the line is blanked and the text is parsed again, at most
+ * YAML_TREE_BLANKED_MAX times. The other mistakes are collected anew in each pass and reported
+ * after the last one.
  */
 #include "base/yaml/yaml_tree.h"
 
@@ -39,7 +40,7 @@ struct reader {
     size_t size_bytes;
     const struct yaml_tree_options *options;
     json_t *lines;
-    json_t *mistakes; /* [line, words] each, where all are asked for */
+    json_t *mistakes; /* [line, words] each, if all mistakes are wanted */
     size_t bad_line;  /* of a syntax error; 0: none */
     unsigned root_line;
     json_t *anchors; /* name -> value */
@@ -54,7 +55,7 @@ static unsigned line_here(const struct reader *reader)
     return (unsigned)reader->event.start_mark.line + 1;
 }
 
-/* Set the error that ends the reading. */
+/* Set the error that ends the parsing. */
 static int stop(struct reader *reader, int code, size_t line, const char *words)
 {
     if (reader->options->mistake)
@@ -69,7 +70,7 @@ static int refuse(struct reader *reader, int code, const char *words)
 
 static int out_of_memory(struct reader *reader);
 
-/* Refuse one value or key. Return: 0 where the reading goes on without it. */
+/* Refuse one value or key. Return: 0 if parsing continues without it. */
 static int reject(struct reader *reader, const char *words)
 {
     if (!reader->options->mistake)
@@ -83,7 +84,7 @@ static int out_of_memory(struct reader *reader)
     return error_set(reader->error, -ENOMEM, "%s: out of memory", reader->where);
 }
 
-/* Whether libyaml has looked for the end of something in lines that do not belong to it. */
+/* Return whether libyaml has searched for the end of a construct in lines beyond it. */
 static bool began_earlier(const struct reader *reader)
 {
     const char *context = reader->parser.context ? reader->parser.context : "";
@@ -94,7 +95,7 @@ static bool began_earlier(const struct reader *reader)
            strcmp(context, "while scanning a simple key") == 0;
 }
 
-/* The line of the mistake. Bytes that are no UTF-8 come with an offset instead of a line. */
+/* Return the line of the mistake. For bytes that are not UTF-8, libyaml gives an offset instead. */
 static size_t problem_line(const struct reader *reader)
 {
     const yaml_parser_t *parser = &reader->parser;
@@ -150,7 +151,7 @@ static int count_nodes(struct reader *reader, unsigned count)
     return 0;
 }
 
-/* Paths are cut to the room. */
+/* Paths are truncated to the buffer. */
 static size_t enter_key(struct reader *reader, const char *key)
 {
     size_t before = strlen(reader->path);
@@ -286,7 +287,7 @@ static int read_list(struct reader *reader, unsigned depth, json_t **ret_value)
     return status;
 }
 
-/* The mistake of the key under the reader, or NULL. */
+/* Return the mistake of the current key, or NULL. */
 static const char *key_mistake(const struct reader *reader)
 {
     if (reader->event.type != YAML_SCALAR_EVENT)
@@ -299,7 +300,7 @@ static const char *key_mistake(const struct reader *reader)
     return NULL;
 }
 
-/* Say where the key of the path stands already. */
+/* Report the line that has the key of the path already. */
 static int reject_repeated(struct reader *reader)
 {
     char words[WORDS_SIZE];
@@ -318,7 +319,7 @@ static int skip_value(struct reader *reader, unsigned depth)
     return status;
 }
 
-/* A key that may not stand here, with its value. */
+/* Skip a key that is not allowed here, with its value. */
 static int skip_entry(struct reader *reader, unsigned depth, const char *mistake)
 {
     json_t *key = NULL;
@@ -403,7 +404,7 @@ static int read_unanchored(struct reader *reader, unsigned depth, json_t **ret_v
     }
 }
 
-/* From the event under the reader to the last one of the same value. */
+/* Read the events of one value, from the current event to its last one. */
 static int read_value(struct reader *reader, unsigned depth, json_t **ret_value)
 {
     AUTO_JSON json_t *value = NULL;
@@ -427,7 +428,7 @@ static int read_value(struct reader *reader, unsigned depth, json_t **ret_value)
     return 0;
 }
 
-/* Stream start, one document or none, stream end. */
+/* Read a stream: its start, one document or none, its end. */
 static int read_stream(struct reader *reader, json_t **ret_root)
 {
     AUTO_JSON json_t *root = json_null();
@@ -483,7 +484,7 @@ static bool is_utf16(const struct reader *reader)
            (memcmp(reader->text, "\xff\xfe", 2) == 0 || memcmp(reader->text, "\xfe\xff", 2) == 0);
 }
 
-/* Read again without the lines that are no YAML. */
+/* Parse again without the lines that are not YAML. */
 static int read_on(struct reader *reader, json_t **ret_root)
 {
     int status = -EINVAL;

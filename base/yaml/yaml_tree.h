@@ -21,20 +21,20 @@
 #define YAML_TREE_DEPTH_MAX 16
 #define YAML_TREE_NODES_MAX 20000
 
-#define YAML_TREE_BLANKED_MAX 16 /* lines that are no YAML, behind which a text is read on */
+#define YAML_TREE_BLANKED_MAX 16 /* lines that are not YAML, after which parsing continues */
 
 struct yaml_tree;
 
 struct yaml_tree_options {
     /*
      * Every scalar is a text, as written: `slots: 010` is the text "010". Tags and anchors mean
-     * nothing, aliases are refused, documents behind the first are passed over, and UTF-16 with a
-     * byte order mark is read as well.
+     * nothing, aliases are refused, documents after the first are skipped, and UTF-16 with a byte
+     * order mark is read as well.
      */
     bool texts;
     /*
      * NULL: the first mistake ends the parsing. Else it is called for each mistake, in no order of
-     * lines, and the tree has null in the place of a value with a mistake. Lines that are no YAML
+     * lines, and the tree has null in the place of a value with a mistake. Lines that are not YAML
      * are left out, with the lines that continue them.
      */
     void (*mistake)(void *context, unsigned line, const char *words);
@@ -51,10 +51,10 @@ int yaml_tree_parse(const char *text, size_t size_bytes, const char *where,
                     struct yaml_tree **ret_tree, struct error *error) CHECK_RESULT;
 
 /**
- * yaml_tree_parse_as() - parse @text in the way that @options ask for
+ * yaml_tree_parse_as() - parse @text as @options say
  *
- * Return: as yaml_tree_parse(). With options->mistake: 0 also after mistakes, and the others only
- * where no tree could be made; that mistake has been told, too.
+ * Return: as yaml_tree_parse(). With options->mistake: 0 also after mistakes; the errors only if no
+ * tree could be made, and that mistake was reported too.
  */
 int yaml_tree_parse_as(const char *text, size_t size_bytes, const struct yaml_tree_options *options,
                        const char *where, struct yaml_tree **ret_tree,

@@ -36,7 +36,8 @@ int folder_newest_before(const char *folder, uint64_t step, char ret_path[FOLDER
     }
 }
 
-/* Is a checkpoint between @after and @before still being written, or was it left unfinished? */
+/* Return whether a checkpoint between @after and @before is being written or was left
+ * unfinished. */
 static bool has_part_between(const char *folder, uint64_t after, uint64_t before)
 {
     DIR *directory = opendir(folder);
@@ -74,7 +75,7 @@ static bool share_a_file(const char *path, const struct manifest *manifest, cons
 }
 
 /* A checkpoint that was still being written when damage was found gets its mark only when it is
- * read back itself. Until then its hard links tell. */
+ * read back itself. Until then its hard links reveal the damage. */
 static bool shares_with_damaged(const char *folder, const char *path,
                                 const struct manifest *manifest)
 {

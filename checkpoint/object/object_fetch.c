@@ -56,8 +56,8 @@ int object_find(const struct object_store *store, const struct object_fetch_opti
     return status;
 }
 
-/* Return whether the manifest is of @job, which is a job's name as in keys: with or without the ID
- * of the submission. */
+/* Return whether the manifest is of @job: a job's name as in keys, with or without the ID of the
+ * submission. */
 static bool is_of_job(const struct manifest *manifest, const char *job)
 {
     size_t length = strlen(manifest->job);
@@ -239,8 +239,8 @@ static void parent_of(const char *path, char ret_parent[FOLDER_PATH_SIZE])
         snprintf(ret_parent, FOLDER_PATH_SIZE, "%.*s", length == 0 ? 1 : (int)length, path);
 }
 
-/* Move a folder at the destination away: it could not be used, and may be the only copy of
- * something until now. */
+/* Move a folder at the destination away: it could not be used, but may be the only copy of its
+ * data. */
 static int set_aside(const char *to, struct error *error)
 {
     char damaged[FOLDER_PATH_SIZE + 16];

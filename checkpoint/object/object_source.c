@@ -14,7 +14,7 @@
 #include "checkpoint/read/reader_copies.h"
 
 struct object_source {
-    char folder[FOLDER_PATH_SIZE], name[64]; /* name: the last component, as on other nodes */
+    char folder[FOLDER_PATH_SIZE], name[64]; /* name: the last component, equal on all nodes */
     char node[NAME_SIZE];
     struct checkpoint_remote *remote;
     struct manifest manifest;

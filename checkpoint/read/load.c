@@ -170,7 +170,7 @@ static int read_rest(struct checkpoint_reader *reader, const struct load *load, 
 }
 
 /* Open and check the files that the reader has only looked at. A tensor that no file has is left to
- * checkpoint_read(), which says so. */
+ * checkpoint_read(), which reports it. */
 static int open_wanted(struct checkpoint_reader *reader, const struct checkpoint_wish *wishes,
                        unsigned count, struct error *error)
 {

@@ -20,10 +20,10 @@ struct checkpoint_wish {
     size_t count;
 };
 
-/* Told how a reading goes on, from any of its threads. */
+/* Progress of a load, reported from any of its threads. */
 struct load_listener {
     void (*loaded)(void *context,
-                   uint64_t size_bytes); /* so many bytes more; NULL: nobody listens */
+                   uint64_t size_bytes); /* this many more bytes are loaded; NULL: no listener */
     void *context;
 };
 

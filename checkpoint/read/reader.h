@@ -91,9 +91,9 @@ int checkpoint_read(struct checkpoint_reader *reader, const char *name, enum man
  *
  * Bypasses the page cache if the file system allows it, so that the disk itself is read.
  *
- * Return: 0; CHECKPOINT_METRICS_BAD: nothing but lines of metrics is damaged or missing, which no
- * job needs, @error names file and chunk; or -EBADMSG or a read error, naming the first bad one of
- * the others.
+ * Return: 0; CHECKPOINT_METRICS_BAD: only metrics, which no job needs, are damaged or missing;
+ * @error names file and chunk; -EBADMSG or a read error: @error names the first bad chunk of the
+ * other files.
  */
 int checkpoint_verify(struct checkpoint_reader *reader,
                       void (*progress)(void *context, uint64_t done, uint64_t total), void *context,
@@ -102,9 +102,9 @@ int checkpoint_verify(struct checkpoint_reader *reader,
 /**
  * checkpoint_is_lost() - interpret an error of opening or reading the checkpoint at @path
  *
- * True: it is damaged or incomplete, or has gone from its folder; another checkpoint is needed.
- * False: it is not known to be bad. This machine is short of memory, has no permission, or does not
- * reach the job's folder at all, and would not reach an older checkpoint either. A read error
- * (-EIO) is among them: a file server that is away for a while gives no other.
+ * True: it is damaged, incomplete, or missing from its folder; another checkpoint is needed. False:
+ * it is not known to be bad. This machine is short of memory, has no permission, or does not reach
+ * the job's folder at all, and would not reach an older checkpoint either. A read error (-EIO) also
+ * gives false: a file server that is away for a while returns it.
  */
 bool checkpoint_is_lost(const char *path, int code);

@@ -24,7 +24,7 @@ struct copies_check {
  * checkpoint_verify_copies() - read every copy through its node, chunk by chunk, and check the
  * CRC32C
  *
- * Return: 0 whatever was found, which is in @ret_check (copies_check_done()); -ENOMEM, -ECANCELED.
+ * Return: 0 with any finding in @ret_check (copies_check_done()); -ENOMEM, -ECANCELED.
  */
 int checkpoint_verify_copies(struct checkpoint_reader *reader, struct checkpoint_remote *remote,
                              void (*progress)(void *context, uint64_t done, uint64_t total),

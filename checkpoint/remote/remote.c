@@ -298,7 +298,7 @@ static int read_range(struct checkpoint_remote *remote, const struct checkpoint_
     return status;
 }
 
-/* The same, where the answer ends with a seal. */
+/* Read one range of an answer that ends with a seal, and check the seal. */
 static int read_sealed(struct checkpoint_remote *remote, const struct checkpoint_remote_node *node,
                        const struct checkpoint_range *range, uint8_t *ret_data, size_t *ret_size,
                        struct error *error)

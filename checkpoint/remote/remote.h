@@ -1,6 +1,6 @@
 /*
- * Reading of files on other nodes through their firnd: of checkpoints, and of kept outputs of
- * frozen layers (worker/cache/outputs_fetch.h).
+ * Read files on other nodes through their firnd: files of checkpoints, and kept outputs of frozen
+ * layers (worker/cache/outputs_fetch.h).
  *
  *   GET /v1/jobs/JOB/checkpoints/FOLDER/FILE?at=OFFSET&bytes=COUNT
  *   Firn-Proof: 64 hexadecimal digits
@@ -8,9 +8,9 @@
  * FOLDER is step-N or step-N.gG.part below the job's checkpoint folder of that node, or frozen, in
  * the job's own folder. The proof is a keyed BLAKE2b-256 over job, folder, file and range under the
  * link key of the plan in force. A client without the key learns nothing. An eavesdropper can
- * replay a request, but only for data that it has seen already, or that has been kept since in its
- * place. Received data is used only after its checksums match: the manifest's SHA-256, CRC32C of
- * chunks, XXH3-128 of tensors. Nothing from elsewhere vouches for kept outputs, so these answers
+ * replay a request, but gets only data that it has seen already, or data that has replaced it
+ * since. Received data is used only after its checksums match: the manifest's SHA-256, CRC32C of
+ * chunks, XXH3-128 of tensors. Kept outputs have no checksum from another source, so these answers
  * end with a seal: a keyed BLAKE2b-256 over the proof and the bytes. One response has at most
  * CHECKPOINT_REMOTE_MAX bytes, besides the seal.
  */
@@ -46,8 +46,8 @@ bool checkpoint_proof_valid(const uint8_t key[CHECKPOINT_KEY_SIZE],
 
 /** checkpoint_is_sealed() - return whether answers with files of @folder end with a seal */
 bool checkpoint_is_sealed(const char *folder);
-/** checkpoint_seal() - make the seal of @data, which answers the request with @proof: whoever sent
- * it knows @key */
+/** checkpoint_seal() - make the seal of @data, the answer to the request with @proof: it proves
+ * that the sender knows @key */
 void checkpoint_seal(const uint8_t key[CHECKPOINT_KEY_SIZE], const char *proof, const void *data,
                      size_t size_bytes, uint8_t ret_seal[CHECKPOINT_SEAL_SIZE]);
 

@@ -133,8 +133,8 @@ int checkpoint_take_manifest(const struct checkpoint_local *local, const char *f
 
 /* ---- the name ---- */
 
-/* Remove an existing folder if it is damaged or has the same state; what this node's own disk
- * cannot read is damaged. Keep it if its content cannot be determined. */
+/* Remove an existing folder if it is damaged or has the same state. A folder that this node's own
+ * disk cannot read counts as damaged. Keep it if its content cannot be determined. */
 static int make_room(const struct checkpoint_local *local, const char *path, struct hash128 digest,
                      struct error *error)
 {

@@ -78,7 +78,7 @@ int folder_compare(const char *folder, const struct manifest *manifest, char ret
         memcpy(ret_path, path, sizeof(path));
         return FOLDER_COMPARE_STANDS;
     }
-    bool cannot_be_read = status == -EIO; /* it is kept aside, if it comes back */
+    bool cannot_be_read = status == -EIO; /* keep it aside: it may become readable again */
     if (!checkpoint_is_lost(path, status) && !cannot_be_read)
         return error_set(error, status, "%s", damage.text);
     log_warning("%s is damaged; it is set aside and written anew: %s", path, damage.text);

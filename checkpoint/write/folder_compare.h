@@ -11,7 +11,7 @@ enum { FOLDER_COMPARE_ABSENT = 0, FOLDER_COMPARE_STANDS = 1 };
  *
  * A run that went back to an older checkpoint writes the later ones again, with the same bits. An
  * existing checkpoint with the same state is used instead of the new one, after every byte of it
- * has been verified. A damaged one, which may be why the run went back, is moved away: renamed to
+ * has been verified. A damaged one, perhaps the reason why the run went back, is renamed to
  * .damaged, durably (an older .damaged of the same step is removed).
  *
  * Return: FOLDER_COMPARE_STANDS: record *ret_path, *ret_sha256; FOLDER_COMPARE_ABSENT: commit;

@@ -40,14 +40,14 @@ struct checkpoint_sweep {
  *
  * Complete checkpoints before @step are removed if they are not among @steps and not pinned. Parts
  * are removed if they are from a generation before @generation, .damaged folders if they are before
- * @step, what was fetched if it is not after it, .copy folders if their step is not recorded.
+ * @step, fetched folders if they are not after @step, .copy folders if their step is not recorded.
  * Without any record only parts are removed.
  */
 int checkpoint_sweep(const struct checkpoint_sweep *sweep, struct error *error) CHECK_RESULT;
 
 /** checkpoint_sweep_parts() - remove parts of generations before @generation, whose workers are
- * gone or write in vain. Without this a disk with room for two checkpoints and one abandoned part
- * would take no other one */
+ * gone or write in vain. Otherwise a disk with room for two checkpoints that also has an abandoned
+ * part could not take a new checkpoint */
 int checkpoint_sweep_parts(const char *folder, uint64_t generation,
                            struct error *error) CHECK_RESULT;
 

@@ -1,6 +1,6 @@
 /*
  * Check when a worker starts that checkpoints can be written to a folder: a folder of another user,
- * or a full disk, must show before hours have been computed.
+ * or a full disk, must be reported before hours of computing.
  */
 #pragma once
 

@@ -91,11 +91,11 @@ int checkpoint_writer_begin(struct checkpoint_writer *writer,
 /** checkpoint_writer_release_wait() - wait until all tensors are staged (or the share has
  * failed, or none was begun): then their memory may change. Return: the nanoseconds waited */
 uint64_t checkpoint_writer_release_wait(struct checkpoint_writer *writer);
-/** checkpoint_writer_release_until() - wait no longer than until @deadline_ns, monotonic. Return:
- * whether their memory may change */
+/** checkpoint_writer_release_until() - wait at most until @deadline_ns (monotonic). Return: whether
+ * their memory may change */
 bool checkpoint_writer_release_until(struct checkpoint_writer *writer, uint64_t deadline_ns);
-/** checkpoint_writer_give_up() - let the share in flight fail with -ECANCELED before its next block
- * is staged; nothing once all are */
+/** checkpoint_writer_give_up() - make the share in flight fail with -ECANCELED before its next
+ * block is staged; no effect once all blocks are staged */
 void checkpoint_writer_give_up(struct checkpoint_writer *writer);
 /** checkpoint_writer_poll() - check the share in flight. Return: 1: the share is durable,
  * *ret_part is its manifest part (caller frees with manifest_done); 0: in progress, or nothing

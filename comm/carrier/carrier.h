@@ -14,9 +14,9 @@
  * One thread posts and waits; any thread may abort.
  *
  * Every wait has a deadline, but a device that waits for a message has none of its own. So a caller
- * that gives a device work, or waits for the device, while the device waits for a message
- * (precede()) does so under the guard() of any one carrier of that device that has one. After the
- * caller has waited for all messages, at the end of a step, the device waits for no message.
+ * that gives the device work or waits for it, while the device waits for a message (precede()),
+ * must hold the guard() of any one carrier of that device that has one. After the caller has waited
+ * for all messages, at the end of a step, the device waits for no message.
  */
 #pragma once
 

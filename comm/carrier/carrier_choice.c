@@ -8,7 +8,7 @@
 #include "base/bytes.h"
 
 #define OFFER_SIZE (4 + CARRIER_GPU_SIZE)
-/* Beside the version: workers that know no digests take it for another version, and then tensors go
+/* A flag in the version: workers that do not know digests see another version, and tensors then go
  * over the links, which are sealed. */
 #define OFFER_DIGESTS (1u << 31)
 

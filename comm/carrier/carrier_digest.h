@@ -4,8 +4,8 @@
  *
  * A send's digest is taken when it is posted, a receive's when it is waited for: the data is copied
  * to host memory and hashed there (XXH3-128, with the number of the move between the two ranks in
- * that direction). So a post waits until the device has computed the data, nothing here precedes
- * work of the device, and each byte crosses to the host once at either end.
+ * that direction). So a post waits until the device has computed the data, this carrier has no
+ * precede(), and each byte is copied to the host once at either end.
  *
  * A difference fails the mesh, and with it the generation, like a byte that is changed on a link.
  */
@@ -28,8 +28,8 @@ int carrier_digest_new(const struct carrier_digest_options *options,
                        struct carrier **ret_carrier) CHECK_RESULT;
 
 /**
- * carrier_digest_tell() - send the digests so far to every member with which moves were exchanged;
- * wait here for moves that are not yet waited for
+ * carrier_digest_tell() - send the digests so far to every member with which moves were exchanged,
+ * after waiting for moves that are still in flight
  * @tag: the same at both ends, unique for each call
  *
  * carrier_digest_compare() - receive the members' digests and compare them; call it after

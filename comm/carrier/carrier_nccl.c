@@ -1,5 +1,5 @@
 /*
- * One post is one group of NCCL's on the stream, and one batch here: its mark is set behind the
+ * One post is one NCCL group on the stream and one batch here: the batch's mark is set behind the
  * moves, and every request of the post is the batch. The batch is reused when all of its requests
  * have been waited for, so nothing is allocated after the first steps.
  */
@@ -319,8 +319,8 @@ static int hear_id(const struct carrier_nccl_options *options, uint8_t ret_id[NC
     return 0;
 }
 
-/* Exchange a byte with each member, in one group: now all of them are connected. The byte goes from
- * the first half of the scratch memory, and comes into the second. */
+/* Exchange a byte with each member in one group, which connects all of them. The byte is sent from
+ * the first half of the scratch memory and received into the second. */
 static int connect_all(const struct carrier_nccl_options *options, struct carrier_nccl *nccl,
                        struct error *error)
 {
@@ -360,7 +360,7 @@ static int join(const struct carrier_nccl_options *options, struct carrier_nccl 
         status = connect_all(options, nccl, &cause);
     if (!status)
         return 0;
-    /* Did a peer go? Then NCCL is not to blame, see fail_mesh(). */
+    /* If a peer was lost, NCCL is not to blame: see fail_mesh(). */
     status = mesh_await_fault(group->mesh, clock_monotonic_ns() + BLAME_NS) ? -ECONNRESET : -EIO;
     return error_set(error, status, "joining the %u members from rank %u on: %s",
                      group->member_count, group->ranks[0], cause.text);

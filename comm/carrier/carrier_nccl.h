@@ -3,7 +3,7 @@
  *
  * NCCL connects two members at the first move between them, in each direction, and only when both
  * have posted one. Until then the host of the first one waits inside its post. So
- * carrier_nccl_open() connects all members, which are all there.
+ * carrier_nccl_open() connects all members, because all of them call it.
  *
  * The identity of a communicator is made by the first member of the route and goes to the others
  * over the mesh. When the mesh fails, the clique is ended (pass carrier_nccl_lost() as its @lost).

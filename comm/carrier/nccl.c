@@ -21,7 +21,7 @@
 #define UNDEFINED      INT_MIN /* NCCL_CONFIG_UNDEF_INT */
 /* Thread blocks of one communicator, which keep their multiprocessors while they wait for a peer.
  * Products are planned for all multiprocessors, and a worker has up to five communicators. NCCL
- * would take up to 32 for each. A number that is not measured; NCCL_MAX_CTAS overrides it. */
+ * would take up to 32 for each. The number was not measured; NCCL_MAX_CTAS overrides it. */
 #define CTAS_MAX  8
 #define TYPE_BYTE 0 /* ncclInt8 */
 
@@ -307,7 +307,7 @@ bool nccl_ended(struct nccl_clique *clique)
     return ended;
 }
 
-/* Return the first state of a communicator that is no success. */
+/* Return the first state of a communicator other than success. */
 static int state_of_all(const struct nccl_clique *clique)
 {
     int result = NCCL_RESULT_SUCCESS;
@@ -317,7 +317,8 @@ static int state_of_all(const struct nccl_clique *clique)
     return result;
 }
 
-/* Finalize all communicators and wait for it; nothing is done after a fault. The mutex is held. */
+/* Finalize all communicators and wait for completion; do nothing after a fault. The mutex is
+ * held. */
 static void finalize_all(struct nccl_clique *clique)
 {
     int result = NCCL_RESULT_SUCCESS;

@@ -30,13 +30,13 @@
 
 struct nccl_library;
 
-/** nccl_library_open() - @path: NCCL_LIBRARY, or another (tests). Return: 0, -ENOENT (not there),
- * -EIO (older than 2.14: it cannot be used without blocking), -ENOMEM */
+/** nccl_library_open() - @path: NCCL_LIBRARY, or another (tests). Return: 0, -ENOENT (no such
+ * library), -EIO (older than 2.14, which has no non-blocking communicators), -ENOMEM */
 int nccl_library_open(const char *path, struct nccl_library **ret_library,
                       struct error *error) CHECK_RESULT;
-/** nccl_library_close() - after its cliques; NULL allowed */
+/** nccl_library_close() - close the library after its cliques are freed; NULL allowed */
 void nccl_library_close(struct nccl_library *library);
-/** nccl_library_version() - as NCCL counts: 22809 is 2.28.9 */
+/** nccl_library_version() - return the version in NCCL's encoding: 22809 is 2.28.9 */
 unsigned nccl_library_version(const struct nccl_library *library);
 /** nccl_unique_id() - make the identity of a communicator; one rank makes it and sends it to the
  * others over the mesh. Return: 0, -EIO
@@ -47,8 +47,8 @@ int nccl_unique_id(struct nccl_library *library, uint8_t ret_id[NCCL_ID_SIZE],
 struct nccl_clique;
 
 struct nccl_clique_options {
-    uint64_t close_timeout_ns; /* limit of an orderly end; then it is an abort */
-    uint64_t abort_timeout_ns; /* limit of an abort, which may take down several communicators */
+    uint64_t close_timeout_ns; /* limit of an orderly end; then the clique is aborted */
+    uint64_t abort_timeout_ns; /* limit of an abort, which may end several communicators */
     /* Return whether a peer is known to be lost, and the reason. Waiting threads and the watching
      * thread call it, so it must not block. NULL: unknown. */
     bool (*lost)(void *context, char ret_reason[NCCL_REASON_SIZE]);
@@ -59,8 +59,8 @@ struct nccl_clique_options {
 int nccl_clique_new(struct nccl_library *library, const struct nccl_clique_options *options,
                     struct nccl_clique **ret_clique) CHECK_RESULT;
 /** nccl_clique_free() - end the clique and free it; NULL allowed. No other call may run. Without a
- * fault the communicators are finalized and destroyed: all that was exchanged has passed. After a
- * fault, or where that is late, they are aborted.
+ * fault the communicators are finalized, which completes all exchanges, and destroyed. After a
+ * fault, or if finalizing is late, they are aborted.
  */
 void nccl_clique_free(struct nccl_clique *clique);
 
@@ -83,8 +83,8 @@ struct nccl_move {
 
 /**
  * nccl_exchange() - enqueue @moves on @stream (a cudaStream_t) as one group: no order among them
- * can deadlock. When it returns 0 they are on the stream, so that events recorded next cover them;
- * they are not complete.
+ * can deadlock. When it returns 0, the moves are on the stream, so that events recorded next cover
+ * them; they are not complete.
  *
  * Return: 0; -ETIMEDOUT, -ECONNRESET: the clique has failed; -EINVAL: more than NCCL_MOVES_MAX.
  */

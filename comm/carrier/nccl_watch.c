@@ -86,7 +86,7 @@ static enum nccl_action closing_fed(struct nccl_watch *watch, const struct nccl_
     return NCCL_DO_NOTHING;
 }
 
-/* Calls that end the communicators are under way on a thread of their own. */
+/* Process an event while a thread of its own runs the calls that end the communicators. */
 static enum nccl_action ending_fed(struct nccl_watch *watch, const struct nccl_event *event,
                                    enum nccl_phase end)
 {

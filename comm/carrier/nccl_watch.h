@@ -6,12 +6,12 @@
  * and the owner of the communicators polls their state and feeds the results here. The first
  * failure of one communicator ends all of them together: an abort may wait for the whole device,
  * and so for a kernel that hangs in another communicator (NVIDIA/nccl issue 1013). An abort can
- * hang too: after @abort_timeout_ns the process has to end. That is long: an abort of several
- * communicators, with connections to many peers, takes seconds.
+ * hang too: after @abort_timeout_ns the process has to end. This limit is long, because an abort of
+ * several communicators with connections to many peers takes seconds.
  *
- * A set that nothing has happened to is closed in order: its communicators are finalized, which
- * sends what is left and takes the connections down, and then destroyed. Where that is late it is
- * aborted after all.
+ * A set without a fault is closed in order: its communicators are finalized, which sends the
+ * remaining data and closes the connections, and then destroyed. If finalizing is late, the set is
+ * aborted.
  *
  *   OPEN --- a step is late, an error, or an external fault ---> ABORTING
  *   OPEN --- the end of the generation ---> CLOSING
@@ -42,7 +42,7 @@ enum nccl_event_type {
     NCCL_STEP,      /* a step was begun that must succeed by `deadline_ns` */
     NCCL_STATE,     /* the state of a communicator was polled: `result` */
     NCCL_FAULT,     /* an external fault: `text` */
-    NCCL_CLOSE,     /* the set is no longer needed, and nothing is under way */
+    NCCL_CLOSE,     /* the set is no longer needed, and no step is under way */
     NCCL_FINALIZED, /* all communicators are */
     NCCL_RETURNED,  /* the calls of the last NCCL_DO_ABORT or NCCL_DO_DESTROY */
     NCCL_TICK,

@@ -13,7 +13,7 @@ void lane_tree_children(struct lane_tree_span node, struct lane_tree_span *ret_l
     *ret_right = (struct lane_tree_span){.first = node.first + left, .count = node.count - left};
 }
 
-/* Whether all of @inner lies in @outer. */
+/* Return whether all of @inner lies in @outer. */
 static bool span_contains(struct lane_tree_span outer, struct lane_tree_span inner)
 {
     return inner.first >= outer.first && inner.first + inner.count <= outer.first + outer.count;

@@ -2,9 +2,9 @@
  * The one binary tree over lane indices along which gradients are added.
  *
  * Over [first, first + count): a single lane is a leaf; otherwise the left child is the largest
- * power of two below count, the right child the rest. A replica adds the maximal subtrees of the
- * lanes that it owns, whichever these are; the owner of a shard finishes the tree. The order of
- * every addition is a function of the lane count alone.
+ * power of two below count, the right child the rest. A replica adds the maximal subtrees of any
+ * set of lanes that it owns; the owner of a shard finishes the tree. The order of every addition is
+ * a function of the lane count alone.
  */
 #pragma once
 
@@ -20,7 +20,7 @@ struct lane_tree_span {
     unsigned first, count;
 };
 
-/** lane_tree_children() - of a node with count >= 2 */
+/** lane_tree_children() - compute the children of a node with count >= 2 */
 void lane_tree_children(struct lane_tree_span node, struct lane_tree_span *ret_left,
                         struct lane_tree_span *ret_right);
 
@@ -39,18 +39,18 @@ struct lane_tree_part {
  * @owners: of each lane
  * @ret_parts: room for @lanes entries
  *
- * Return: how many.
+ * Return: their number.
  */
 unsigned lane_tree_parts(unsigned lanes, const uint16_t *owners, struct lane_tree_part *ret_parts);
 
 /** lane_tree_subtrees() - list the parts of @owner alone; @ret_subtrees has @room entries. Return:
- * how many there are; if more than @room, the first @room were written */
+ * their number; if it exceeds @room, the first @room were written */
 unsigned lane_tree_subtrees(unsigned lanes, const uint16_t *owners, unsigned owner,
                             struct lane_tree_span *ret_subtrees, unsigned room);
 
 /**
- * lane_tree_parent_of_pair() - whether the adjacent spans @left and @right are the two children of
- * one node of the tree over @lanes lanes; that node into *ret_parent
+ * lane_tree_parent_of_pair() - return whether the adjacent spans @left and @right are the two
+ * children of one node of the tree over @lanes lanes, and store that node in *ret_parent
  */
 bool lane_tree_parent_of_pair(unsigned lanes, struct lane_tree_span left,
                               struct lane_tree_span right, struct lane_tree_span *ret_parent);

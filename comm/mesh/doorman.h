@@ -1,9 +1,10 @@
 /*
- * A worker listens from its start, and accepts while it opens a mesh. In between, while it opens
- * its device, reads its state, or waits for the next plan for minutes, nobody accepts: connections
- * of peers that have given up, and of strangers, fill the kernel's queue. Then the kernel answers
- * nothing, which looks like a cut cable to every peer (TIMEOUTS_UNREACHED). So a thread closes the
- * oldest of a long queue: that is an answer, and a peer comes again.
+ * Keep the listener's queue short while no mesh accepts. A worker listens from its start, but
+ * accepts only while it opens a mesh. While it opens its device, reads its state, or waits minutes
+ * for the next plan, connections of strangers and of peers that have given up fill the kernel's
+ * queue. Then the kernel answers nothing, which looks like a cut cable to every peer
+ * (TIMEOUTS_UNREACHED). So a thread closes the oldest connections of a long queue: the peer gets an
+ * answer and retries.
  */
 #pragma once
 
@@ -13,11 +14,12 @@
 
 struct mesh_doorman;
 
-/** mesh_doorman_new() - keep the queue of @listener short, whose descriptor is borrowed. -ENOMEM,
+/** mesh_doorman_new() - start a thread that keeps the queue of @listener (borrowed) short. -ENOMEM,
  * or errno of making a thread */
 int mesh_doorman_new(int listener, struct mesh_doorman **ret_doorman) CHECK_RESULT;
 /** mesh_doorman_free() - end the thread; NULL allowed */
 void mesh_doorman_free(struct mesh_doorman *doorman);
 
-/** mesh_doorman_rest() - rest while a mesh opens, which accepts all */
+/** mesh_doorman_rest() - pause the thread while a mesh opens, because the mesh accepts all
+ * connections */
 void mesh_doorman_rest(struct mesh_doorman *doorman, bool rests);

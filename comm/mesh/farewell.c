@@ -1,5 +1,5 @@
 /*
- * The last frames of a mesh: FAULT where it has failed, BYE where it is left.
+ * Send the last frames of a mesh: FAULT when it has failed, BYE when it is closed.
  *
  * Connections are finished in order (all sent, output shut, input read to its end), because closing
  * a socket with unread input would discard unsent output. TIMEOUT_PARTS_FAREWELL bounds that.
@@ -34,7 +34,7 @@ void farewell_tell(struct mesh *mesh)
     }
 }
 
-/* Fail the opening: peers whose links are up already learn of it as a fault, not as a lost peer. */
+/* Fail the opening. Peers whose links are up already get a fault, not the loss of a peer. */
 void farewell_give_up(struct mesh *mesh, const char *text)
 {
     struct connection *connection;

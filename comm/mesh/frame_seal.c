@@ -17,7 +17,7 @@
 struct frame_seal {
     EVP_CIPHER_CTX *context; /* NULL: checksums */
     uint64_t count;
-    uint32_t start, crc; /* of checksums: of the key, and of the seal that is being made */
+    uint32_t start, crc; /* of checksums: CRC of the key, and of the seal being computed */
 };
 
 int frame_seal_new(enum frame_seal_kind kind, const uint8_t key[FRAME_SEAL_KEY_SIZE],

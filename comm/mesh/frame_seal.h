@@ -1,5 +1,5 @@
 /*
- * Compute and check the tags of frames: every frame arrives unchanged, in order, once.
+ * Compute and check the tags of frames, so that every frame arrives unchanged, in order, once.
  *
  * Problem: TCP's checksum misses one damaged segment in 65,536, and a man in the middle can change
  * bytes at will. One wrong bit of a gradient changes the run. Design: each direction of a link has
@@ -9,12 +9,11 @@
  * changed, dropped, repeated or reordered byte gives another tag. Nothing is encrypted, so messages
  * are sent and received without a copy.
  *
- * A key is used for one link, and the counter cannot come round: 2^64 seals.
+ * A key is used for one link, and the counter cannot wrap: 2^64 seals.
  *
- * On a link within one node (local.h), and where an operator trusts the network and wants to
- * save processor time (`link_seals: checksums`), a tag is the CRC32C of the key's first bytes, the
- * number and the data, at a sixth of the time. It detects errors of cables and switches, but no
- * attack.
+ * On a link within one node (local.h), or where an operator trusts the network and saves processor
+ * time (`link_seals: checksums`), a tag is the CRC32C of the key's first bytes, the number and the
+ * data, at a sixth of the time. It detects errors of cables and switches, but not attacks.
  */
 #pragma once
 

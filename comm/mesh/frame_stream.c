@@ -77,7 +77,7 @@ int frame_stream_put(struct frame_stream *stream, enum frame_type type, uint64_t
     return status;
 }
 
-/* An offer is small: that of a bulk message hurries ahead of its bytes. */
+/* Offers are small, so the offer of a bulk message is queued as urgent, ahead of its bytes. */
 static struct frame_stream_items *queue_of(struct frame_stream_out *out,
                                            const struct frame_stream_item *item)
 {
@@ -162,8 +162,8 @@ static int commit_next(struct frame_stream *stream)
                            stream->out.trailer);
 }
 
-/* Finish the commitment: all of it is sent. Complete the open item if its last segment was part of
- * it. */
+/* Finish the commitment, all of which is sent. Complete the open item if its last segment was part
+ * of it. */
 static void commitment_done(struct frame_stream *stream)
 {
     if (stream->out.abandoned) {

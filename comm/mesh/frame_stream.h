@@ -1,9 +1,9 @@
 /*
  * Send and receive frames over a link, with the frames that are partly sent or partly received.
  *
- * Out: small frames in a buffer, messages in two queues. At every segment boundary the waiting
- * small frames go first, then one segment of the message that is open. When none is open, the first
- * urgent one opens, and a bulk message only where no urgent one waits. A frame that the link has
+ * Out: small frames are in a buffer, messages in two queues. At every segment boundary the waiting
+ * small frames go first, then one segment of the open message. When no message is open, the first
+ * urgent one opens; a bulk message opens only if no urgent one waits. A frame that the link has
  * taken in part is finished before any other ("committed"). Messages are sent from their own
  * memory, without a copy.
  *
@@ -59,12 +59,12 @@ struct frame_stream_in {
     struct frame_seal *seal; /* NULL: frames have no tags yet */
     uint8_t staging[FRAME_STREAM_STAGING_BYTES];
     size_t staging_begin, staging_end;
-    bool in_segment;          /* the header of `message` was read, its payload is missing in part */
+    bool in_segment;          /* the header of `message` was read, its payload is incomplete */
     struct frame message;     /* the open message; type 0 when no message is open */
     uint8_t *destination;     /* of the open message */
     size_t message_position;  /* bytes of the open message that have arrived */
     size_t segment_remaining; /* bytes of the segment that are missing */
-    bool awaits_tag;          /* all of the segment is here, its tag is not */
+    bool awaits_tag;          /* all of the segment has arrived, its tag has not */
 };
 
 /* Frames that leave. */
@@ -134,9 +134,9 @@ int frame_stream_send(struct frame_stream *stream) CHECK_RESULT;
 /**
  * frame_stream_receive() - read the available bytes, at most about @budget_bytes, and call the
  * events
- * Return: bytes read (0: none is there now), -ESHUTDOWN when the peer has finished, -EBADMSG for a
- * tag that is wrong, -EPROTO for a frame that is not allowed, the link's error, or the error that
- * an event returned
+ * Return: bytes read (0: none available), -ESHUTDOWN when the peer has finished, -EBADMSG for a
+ * wrong tag, -EPROTO for a frame that is not allowed, the link's error, or the error that an event
+ * returned
  */
 ssize_t frame_stream_receive(struct frame_stream *stream, size_t budget_bytes) CHECK_RESULT;
 

@@ -12,8 +12,8 @@
  * ranks and both challenges. Fresh challenges of both sides keep out replays, the direction keeps
  * out reflections. The acceptor sends nothing that depends on the key before the connector has
  * proved itself. The frames after the handshake are sealed with keys of this transcript, one for
- * each direction (comm/mesh/frame_seal.h). It is not encrypted: the network between the nodes may
- * read the data, but cannot change it unnoticed.
+ * each direction (comm/mesh/frame_seal.h). Frames are not encrypted: the network between the nodes
+ * can read the data, but cannot change it unnoticed.
  *
  * The tags of HELLO and CHALLENGE say whether that end accepts checksums instead of authentication.
  * A link uses checksums if both ends accept them. The agreed choice is part of the transcript, so a
@@ -108,9 +108,9 @@ void handshake_keys(const struct handshake *handshake, uint8_t ret_key_out[FRAME
  * @ret_reply: to be sent in every case, also before the connection is closed for an error
  *
  * Return: 0 (look at handshake->state); -EPERM (a wrong proof), -EPROTO (not a frame for now);
- * connector: -EBUSY (refused); acceptor, where a proof came with a HELLO that fits nothing here:
- * -ESTALE (its generation is newer), -EBUSY (older), -ENOENT (a stranger). After an error the
- * machine stays in HANDSHAKE_FAILED.
+ * connector: -EBUSY (refused); acceptor, after a proof whose HELLO fits nothing here: -ESTALE (its
+ * generation is newer), -EBUSY (older), -ENOENT (a stranger). After an error the machine stays in
+ * HANDSHAKE_FAILED.
  */
 int handshake_step(struct handshake *handshake, const struct frame *frame, const uint8_t *payload,
                    struct handshake_reply *ret_reply) CHECK_RESULT;

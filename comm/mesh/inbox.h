@@ -8,8 +8,8 @@
  * bytes, and a peer has at most INBOX_OFFERS_MAX of them. A peer that exceeds a limit breaks the
  * protocol.
  *
- * No lock and no I/O of its own: everything is called under the mesh's lock. The bytes of a message
- * are read outside of it, into the place that inbox_arrival() named.
+ * It has no lock and no I/O of its own: every function is called under the mesh's lock. The bytes
+ * of a message are read without the lock, to the place that inbox_arrival() returned.
  */
 #pragma once
 
@@ -25,7 +25,7 @@ struct message {
     size_t size_bytes;
     bool offered; /* only announced; `offer` is its number */
     uint64_t offer;
-    bool complete; /* all bytes are in */
+    bool complete; /* all bytes have arrived */
     uint8_t *data;
     struct mesh_request *claimant; /* the receive that took it while it was arriving */
 };

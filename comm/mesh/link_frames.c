@@ -1,6 +1,6 @@
 /*
- * Frames of a link that is up, and the part of the mesh that each is for: messages, offers and
- * credit for the transfer, the first credit for the rendezvous, FAULT and BYE for the whole mesh.
+ * Dispatch the frames of a link that is up: messages, offers and credit to the transfer, the first
+ * credit to the rendezvous, FAULT and BYE to the whole mesh.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -20,9 +20,9 @@
 #include "comm/mesh/tcp.h"
 
 #define FAILURE_TIMEOUT_MIN_NS (20 * NS_PER_MS)
-#define MEANWHILE_NS           (100 * NS_PER_MS) /* between two looks of a thread that waits */
+#define MEANWHILE_NS           (100 * NS_PER_MS) /* between two calls of the callback */
 
-/* ---- small things that the other files use ---- */
+/* ---- helpers for the other files ---- */
 
 /* ---- opening and closing ---- */
 
@@ -128,7 +128,7 @@ static void init_locks(struct mesh *mesh)
     pthread_mutex_init(&mesh->lock, NULL);
 }
 
-/* Signals are for the threads of the program. */
+/* Block signals: the program's own threads handle them. */
 static int start_thread(struct mesh *mesh, struct error *error)
 {
     sigset_t all, before;
@@ -426,7 +426,7 @@ void mesh_meanwhile(struct mesh *mesh, void (*look)(void *context), void *contex
     pthread_mutex_unlock(&mesh->lock);
 }
 
-/* With the lock, which others get meanwhile. */
+/* Call with the lock held; it is released during the callback. */
 static void look_meanwhile(struct mesh *mesh)
 {
     const struct mesh_meanwhile meanwhile = mesh->meanwhile;
@@ -438,7 +438,7 @@ static void look_meanwhile(struct mesh *mesh)
     mesh->meanwhile.next_ns = clock_monotonic_ns() + MEANWHILE_NS;
 }
 
-/* With the lock; Return: false when the deadline passed first. */
+/* Call with the lock held. Return: false when the deadline passed first. */
 static bool wait_until(struct mesh *mesh, uint64_t deadline_ns)
 {
     if (deadline_ns == UINT64_MAX) {
@@ -452,7 +452,7 @@ static bool wait_until(struct mesh *mesh, uint64_t deadline_ns)
     return pthread_cond_timedwait(&mesh->changed, &mesh->lock, &deadline) != ETIMEDOUT;
 }
 
-/* The same, and look around now and then. */
+/* Do the same, and call the callback of mesh_meanwhile() when it is due. */
 static bool wait_changed(struct mesh *mesh, uint64_t deadline_ns)
 {
     const struct mesh_meanwhile *meanwhile = &mesh->meanwhile;
@@ -512,8 +512,8 @@ static int await_done(struct mesh_request *request, uint64_t deadline_ns)
     return late && request->result == -ECONNRESET ? -ETIMEDOUT : request->result;
 }
 
-/* Copy the bytes of a message that came before its receive was posted. Without the lock: the copy
- * may be long. */
+/* Copy the bytes of a message that arrived before its receive was posted. Call without the lock,
+ * because the copy may take long. */
 static void fill_from_message(struct mesh_request *request)
 {
     if (request->size_bytes > 0)
@@ -598,7 +598,7 @@ static int receive_found(struct peer *peer, const struct message *message,
     int status = request_new(mesh, peer->options.rank, message->tag, message->size_bytes, &request);
     if (status < 0)
         return status;
-    if (message->offered) { /* a message that is here brings its own memory */
+    if (message->offered) { /* a message that has arrived has its own memory */
         data = malloc(MAX(message->size_bytes, (size_t)1));
         if (!data) {
             request_free(request);

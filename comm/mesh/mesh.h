@@ -6,14 +6,14 @@
  * straight into its buffer, a message without a posted receive waits in a bounded queue.
  *
  * Links are authenticated: both sides prove knowledge of the generation's key by a keyed hash over
- * fresh random challenges, the job, the generation and both ranks (libsodium). A frame ends the
- * link if it is of another generation, from a stranger, too long or of an unknown type.
+ * fresh random challenges, the job, the generation and both ranks (libsodium). A frame of another
+ * generation, from a stranger, too long, or of an unknown type ends the link.
  *
- * Memory: messages without a posted receive take at most unexpected_max_bytes here. The peers
- * without a share of their own divide that evenly. A message beyond its peer's share is announced
- * and stays on the peer's side until a receive is posted. So links are always read, and heartbeats
- * and faults come through however far behind this worker is. A receive posted early saves a copy
- * and, for large messages, a round trip.
+ * Memory: messages without a posted receive take at most unexpected_max_bytes here, divided evenly
+ * among the peers without a share of their own. A message beyond its peer's share is announced and
+ * stays on the peer's side until a receive is posted. So links are always read, and heartbeats and
+ * faults come through however far behind this worker is. A receive posted early saves a copy and,
+ * for large messages, a round trip.
  *
  * Failure: a closed or reset link, or a peer silent for failure_timeout_ns (heartbeats go every
  * quarter of that), puts the whole mesh into the failed state. Every waiting call and every later
@@ -45,11 +45,11 @@
 
 struct mesh_peer {
     unsigned rank;
-    char address[ADDRESS_SIZE]; /* where its listener is; the higher rank connects to the lower */
-    char name[MESH_NAME_SIZE];  /* for messages, "b/1"; if empty, messages use the address */
+    char address[ADDRESS_SIZE];    /* of its listener; the higher rank connects to the lower */
+    char name[MESH_NAME_SIZE];     /* for messages, "b/1"; if empty, messages use the address */
     uint64_t unexpected_max_bytes; /* limit of messages without a posted receive; 0: an even share
                                     * of the mesh's unexpected_max_bytes */
-    bool joins_later; /* it ends its operation in the generation before, however long that is */
+    bool joins_later; /* it first finishes an operation in the generation before, of any length */
     bool same_node;   /* link within this machine where possible (comm/mesh/local.h) */
 };
 
@@ -62,10 +62,10 @@ struct mesh_unreached {
     unsigned ranks[MESH_UNREACHED_MAX];
 };
 
-/* Where peers connect to. */
+/* The listening sockets to which peers connect. */
 struct mesh_listener {
     int tcp;
-    int local; /* for peers of the same node; -1: they use TCP, too */
+    int local; /* for peers of the same node; -1: they use TCP as well */
 };
 #define MESH_LISTENER_NONE ((struct mesh_listener){-1, -1})
 
@@ -80,11 +80,10 @@ struct mesh_options {
     uint64_t failure_timeout_ns;   /* at least 20 ms */
     uint64_t unexpected_max_bytes; /* messages without a posted receive, of all peers that have no
                                     * share of their own; 0: 256 MiB */
-    uint64_t connect_timeout_ns;   /* until all links are up: from the call, or where peers join
-                                    * later, from the moment when all of these are linked. Then
-                                    * -ETIMEDOUT, naming the missing ranks; sooner when a host is
-                                    * unreached. MESH_NO_TIMEOUT: the caller cancels, or a peer gives
-                                    * up */
+    /* Limit until all links are up, counted from the call or, if peers join later, from the moment
+     * when all of these are linked. Then -ETIMEDOUT, naming the missing ranks; sooner when a host
+     * is unreached. MESH_NO_TIMEOUT: wait until the caller cancels or a peer gives up. */
+    uint64_t connect_timeout_ns;
     bool checksums;   /* use checksums instead of authentication on links to peers that set this too
                        * (comm/mesh/frame_seal.h) */
     bool any_address; /* accept connections from addresses that no peer has (translated ones) */
@@ -99,7 +98,7 @@ struct mesh_request; /* one posted send or receive */
 int mesh_listen(const char *address, struct mesh_listener *ret_listener,
                 struct error *error) CHECK_RESULT;
 
-/** mesh_listener_close() - stop to listen; afterwards *listener is MESH_LISTENER_NONE */
+/** mesh_listener_close() - stop listening; afterwards *listener is MESH_LISTENER_NONE */
 void mesh_listener_close(struct mesh_listener *listener);
 
 /** mesh_listener_address() - return the bound address of a listener, with the port that the kernel
@@ -108,12 +107,12 @@ int mesh_listener_address(const struct mesh_listener *listener,
                           char ret_address[ADDRESS_SIZE]) CHECK_RESULT;
 
 /**
- * mesh_open() - make every link of this generation; blocks until all are up, the time-out, or
- * mesh_cancel from another thread through @cancel (an eventfd that becomes readable; -1: none)
+ * mesh_open() - make every link of this generation; blocks until all are up, the time-out passes,
+ * or @cancel (an eventfd; -1: none) becomes readable
  *
- * Connections of another job or generation and of strangers are refused and do not end the wait,
- * and all in the same way: a peer that refuses is tried again. A connection from an address that no
- * peer has is closed before a byte of it is read, unless @any_address.
+ * Connections of another job or generation and of strangers are all refused in the same way and do
+ * not end the wait. A peer that refuses is tried again. A connection from an address that no peer
+ * has is closed before a byte of it is read, unless @any_address.
  *
  * A host that is unreached ends the wait sooner, unless @options->patient: the host is
  * dead or behind a netsplit, and the leader must plan without it.
@@ -152,19 +151,21 @@ int mesh_send(struct mesh *mesh, unsigned peer, uint64_t tag, const void *data, 
               struct mesh_request **ret_request) CHECK_RESULT;
 
 /**
- * mesh_send_bulk() - post a message that lets the others of its link go first; as mesh_send(), with
- * a request
+ * mesh_send_bulk() - post a message that goes behind all others of its link; as mesh_send(), with a
+ * request
  *
- * It is handed over only when the peer posts its receive, and not cut: another message waits while
- * it is being sent. So a large amount of data is sent in messages of a few megabytes, under a tag
- * of which all messages are bulk.
+ * It is sent only when the peer posts its receive, and it is not interrupted: another message waits
+ * while it is being sent. So send a large amount of data in messages of a few megabytes, under a
+ * tag used only for bulk messages.
  */
 int mesh_send_bulk(struct mesh *mesh, unsigned peer, uint64_t tag, const void *data,
                    size_t size_bytes, struct mesh_request **ret_request) CHECK_RESULT;
 
 /**
- * mesh_receive() - post a receive of exactly @size_bytes; @data is filled when mesh_wait() returns
- * 0 Return: as mesh_send(); -EMSGSIZE: a message of another size is here, which fails the mesh
+ * mesh_receive() - post a receive of exactly @size_bytes; mesh_wait() returns 0 when @data is
+ * filled
+ *
+ * Return: as mesh_send(); -EMSGSIZE: a message of another size has arrived, which fails the mesh
  */
 int mesh_receive(struct mesh *mesh, unsigned peer, uint64_t tag, void *data, size_t size_bytes,
                  struct mesh_request **ret_request) CHECK_RESULT;
@@ -172,8 +173,8 @@ int mesh_receive(struct mesh *mesh, unsigned peer, uint64_t tag, void *data, siz
 /**
  * mesh_receive_any() - block for one message of unknown size; *ret_data is malloc'ed
  *
- * A receive that is posted for the same tag comes first. The deadline is for the beginning of a
- * message; -ETIMEDOUT does not fail the mesh, and nothing is lost.
+ * A receive that is posted for the same tag is served first. The deadline is for the start of a
+ * message; -ETIMEDOUT does not fail the mesh, and no message is lost.
  */
 int mesh_receive_any(struct mesh *mesh, unsigned peer, uint64_t tag, uint64_t deadline_ns,
                      void **ret_data, size_t *ret_size_bytes) CHECK_RESULT;
@@ -184,21 +185,23 @@ int mesh_receive_any(struct mesh *mesh, unsigned peer, uint64_t tag, uint64_t de
  * A send is complete when its bytes have been handed to the kernel. A send that exceeds its share
  * on the peer (see above) is handed over only when the peer posts its receive. So two ranks that
  * exchange large messages post their receives before they wait for their sends.
- * @deadline_ns: monotonic; UINT64_MAX: until complete or the mesh fails (peers are watched by
- * heartbeats) Return: 0, -ECONNRESET (the mesh failed), -ETIMEDOUT (the mesh is failed by it),
- * -EMSGSIZE (other size came; the mesh is failed by it)
+ * @deadline_ns: monotonic; UINT64_MAX: until complete or the mesh fails (heartbeats watch the
+ * peers)
+ *
+ * Return: 0; -ECONNRESET: the mesh failed; -ETIMEDOUT, -EMSGSIZE (a message of another size
+ * arrived): each of these fails the mesh
  */
 int mesh_wait(struct mesh_request *request, uint64_t deadline_ns) CHECK_RESULT;
 
 /**
- * mesh_meanwhile() - while this thread waits for messages, call
- * @look(@context) every tenth of a second, without the lock: it may use the mesh
- * @look: NULL: no more
+ * mesh_meanwhile() - call @look(@context) every tenth of a second while this thread waits for
+ * messages, without the lock, so @look may use the mesh
+ * @look: NULL: stop the calls
  */
 void mesh_meanwhile(struct mesh *mesh, void (*look)(void *context), void *context);
 
-/** mesh_await_any() - wait until mesh_wait() of one of @requests, at least, would return at once,
- * or the mesh has failed; NULL ones do not count */
+/** mesh_await_any() - wait until mesh_wait() of at least one of @requests would return at once, or
+ * the mesh has failed; NULL entries are ignored */
 void mesh_await_any(struct mesh *mesh, struct mesh_request *const *requests, unsigned count);
 
 /** mesh_test() - return whether mesh_wait() would return at once */
@@ -210,8 +213,8 @@ struct mesh_fault {
                               * peer passed on */
     unsigned lost_count;
     char text[256];
-    char root_cause[256]; /* the text where the fault was found: the same at every rank that is told
-                           */
+    char root_cause[256]; /* the text of the rank that found the fault; the same at every rank that
+                             learns of it */
 };
 void mesh_fault(struct mesh *mesh, struct mesh_fault *ret_fault);
 

@@ -122,7 +122,7 @@ static void fail_lost(struct peer *peer, const char *what)
 void mesh_lose(struct connection *connection, int code)
 {
     struct mesh *mesh = connection->mesh;
-    if (code == -ECANCELED) /* an event has put the connection into another state: parse no more */
+    if (code == -ECANCELED) /* an event has changed the connection's state: stop parsing */
         return;
     switch (connection->state) {
     case CONNECTION_CONNECTING:

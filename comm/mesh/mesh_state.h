@@ -37,13 +37,13 @@
 
 #define MESH_UNEXPECTED_MAX_BYTES (256ull << 20) /* default of the options */
 #define MESH_COPIED_MAX_BYTES     (64ull << 20)  /* of all sends without a handle */
-/* Posted and not waited for: the reductions of 162 units on 1,000 replicas of one lane are half of
- * it, and the memory of a request is small beside that of a link. */
+/* Requests that are posted and not waited for. The reductions of 162 units on 1,000 replicas of one
+ * lane take half of them; a request takes little memory compared with a link. */
 #define MESH_REQUESTS_MAX (1u << 20)
 #define MESH_LABEL_SIZE   (MESH_NAME_SIZE + 32)
 
 enum connection_state {
-    CONNECTION_CONNECTING, /* TCP is not through */
+    CONNECTION_CONNECTING, /* TCP is not connected yet */
     CONNECTION_GREETING,   /* handshake */
     CONNECTION_UP,
     CONNECTION_LEAVING, /* a BYE or FAULT was sent or received; input is read and dropped */
@@ -79,7 +79,7 @@ struct peer {
 
     /* rendezvous */
     struct tcp_host host; /* of its address */
-    bool up;              /* authenticated, and its first credit is here */
+    bool up;              /* authenticated, and its first credit has arrived */
     bool answered;        /* its host answered, if only by a refusal */
     uint64_t retry_ns, backoff_ns;
     int problem; /* error of the last attempt; 0: no answer */
@@ -87,7 +87,7 @@ struct peer {
     /* transfer */
     uint64_t credit_bytes;       /* bytes the peer accepts without an OFFER */
     struct mesh_requests offers; /* sends that were offered to the peer */
-    unsigned offer_count;        /* urgent sends of `offers` and in the stream's queue */
+    unsigned offer_count;        /* urgent sends in `offers` and in the stream's queue */
     unsigned bulk_count;         /* bulk sends that were taken and are not sent in full */
     uint64_t offers_made, offers_seen;
 };
@@ -102,9 +102,9 @@ enum mesh_phase {
 
 /* Making the links of a generation (rendezvous.c). */
 struct mesh_rendezvous {
-    struct handshake_identity local_identity; /* on local links: accepts checksums, for nobody but
-                                               * the kernel has the bytes on their way */
-    uint64_t deadline_ns; /* UINT64_MAX: none, or not all that join later are linked */
+    struct handshake_identity local_identity; /* for local links: accepts checksums, because only
+                                                 the kernel handles the bytes in transit */
+    uint64_t deadline_ns; /* UINT64_MAX: none, or a peer that joins later is not linked yet */
     unsigned up_count, stranger_count;
     bool listening;
     uint64_t listen_retry_ns;
@@ -121,7 +121,7 @@ struct mesh_opening {
     struct mesh_unreached unreached; /* when it has failed */
 };
 
-/* What callers ask of the I/O thread; lock. */
+/* Requests of callers to the I/O thread; lock. */
 struct mesh_wishes {
     bool close, abort, wake_pending;
     char abort_text[256];
@@ -133,7 +133,7 @@ struct mesh_posted {
     uint64_t copied_bytes;
 };
 
-/* As the options have them. */
+/* The limits from the options. */
 struct mesh_terms {
     bool patient, any_address;
     uint64_t failure_timeout_ns, connect_timeout_ns;
@@ -150,13 +150,13 @@ struct mesh_counters {
     atomic_uint_fast64_t turned_away;
 };
 
-/* What a thread that waits does meanwhile. */
+/* The callback of a thread that waits. */
 struct mesh_meanwhile {
     void (*look)(void *context); /* NULL: nothing */
     void *context;
-    pthread_t thread; /* whose waits count */
+    pthread_t thread; /* the thread whose waits call it */
     uint64_t next_ns; /* when it is called next; monotonic */
-    bool looks;       /* it is called now */
+    bool looks;       /* the callback is running */
 };
 
 struct mesh {

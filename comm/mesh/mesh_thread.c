@@ -105,7 +105,7 @@ static void send_heartbeats(struct mesh *mesh)
     struct connection *connection;
     TAILQ_FOREACH(connection, &mesh->connections, entry)
     {
-        /* A heartbeat that still waits here would not arrive sooner with a second one behind it. */
+        /* A second heartbeat behind one that still waits here would not make it arrive sooner. */
         if (connection->state != CONNECTION_UP || connection->stream.out.small.size_bytes > 0)
             continue;
         int status = frame_stream_put(&connection->stream, FRAME_HEARTBEAT, 0, 0, NULL, 0);

@@ -5,9 +5,10 @@
  * OFFER leave through one queue; only the bytes of an offered message may come after those of a
  * later one. Nothing here waits for the peer's main thread, so no message can block another.
  *
- * Bulk messages have queues of their own, here and in the stream. They are all offered, so that
- * they never take the credit that urgent ones need, and BULK_MAX at a time, so that there are
- * always offers left for urgent ones, and that the peer's accepts are ahead of the bytes.
+ * Bulk messages have queues of their own, here and in the stream. All of them are offered, so that
+ * they never take the credit that urgent messages need. At most BULK_MAX are offered at a time, so
+ * that offers remain for urgent messages, and the peer's ACCEPTs arrive before the bytes can be
+ * sent.
  */
 #include <errno.h>
 #include <string.h>

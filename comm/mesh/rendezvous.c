@@ -11,30 +11,30 @@
  * the wait: a FAULT from a peer whose mesh of this generation has already failed. A link that
  * breaks before all are up is made again.
  *
- * Peers of one node find each other's local listener (local.h); what follows about addresses and
- * floods is about TCP.
+ * Peers of one node find each other's local listener (local.h). The following rules about addresses
+ * and floods apply to TCP.
  *
- * A connection from an address that no peer has is closed unread. Peers bind the connections that
- * they make to the address that the plan has of them, so a node with several addresses is known.
+ * A connection from an address that no peer has is closed unread. Peers bind their outgoing
+ * connections to their address in the plan, so a node with several addresses is recognized.
  * Addresses of a plan are numbers: they are compared as bytes, and no name server is asked.
  *
  * Strangers at an address of a peer may connect as often as they like: the number of handshakes in
- * flight is bounded per address. Where translated addresses must be let in (`any_address`), all
- * addresses that no peer has share one such bound, so that they do not take the place of a peer. A
+ * flight is bounded per address. With `any_address`, which admits translated addresses, all
+ * addresses that no peer has share one such bound, so that they cannot displace a peer. A
  * connection whose HELLO names this generation and a missing rank is dropped only for a newer
  * connection of the same rank. While a mesh is open the backlog is kept short, so that the next
  * generation's connectors find room in it.
  *
- * Peers that join later compute an operation of the generation before, for half an hour perhaps.
- * The limit of the wait begins when all of them are linked: two new workers that lost each other
- * while they waited are found then. Without a time-out all peers may be as late: they read their
+ * Peers that join later still compute an operation of the generation before, perhaps for half an
+ * hour. The time-out starts when all of them are linked; it then finds two new workers that lost
+ * each other during the wait. Without a time-out any peer may be as late, because it reads its
  * state from a slow disk. Connections to such a peer wait in its backlog. They are renewed seldom,
- * so that the backlog is not full of abandoned ones when the peer comes.
+ * so that the backlog is not full of abandoned connections when the peer accepts.
  *
- * A host that answers no attempt at all, not even by a refusal, is not waited for until the
- * deadline: a kernel answers at once, even if its worker is busy, so the host is dead or behind a
- * netsplit. The peers that learn of it by a FAULT may have begun a little later, so they list ranks
- * after a somewhat shorter silence.
+ * A host that answers no attempt at all, not even with a refusal, ends the wait before the
+ * deadline: a kernel answers at once, even if its worker is busy, so this host is dead or behind a
+ * netsplit. Peers that learn of it by a FAULT may have begun a little later, so they list ranks
+ * after a shorter silence (TIMEOUTS_UNREACHED_TOO).
  */
 #include <assert.h>
 #include <errno.h>
@@ -89,7 +89,7 @@ static bool somebody_is_unreached(const struct mesh *mesh)
     return false;
 }
 
-/* With the lock. */
+/* Call with the lock held. */
 static void list_unreached(struct mesh *mesh)
 {
     struct mesh_unreached *list = &mesh->opening.unreached;
@@ -282,7 +282,8 @@ void rendezvous_lost(struct connection *connection, int code)
     retry_later(peer);
 }
 
-/* The peer's first grant of credit is here: it counts on the link, and messages can go at once. */
+/* The peer's first credit has arrived: the peer relies on the link, and messages can be sent at
+ * once. */
 void rendezvous_ready(struct peer *peer)
 {
     struct mesh *mesh = peer->mesh;
@@ -305,7 +306,7 @@ static int seal_stream(struct connection *connection)
     return status;
 }
 
-/* The newest authenticated connection of a peer wins: an older one was left by a lost attempt. */
+/* Keep a peer's newest authenticated connection: an older one is left from a lost attempt. */
 static int link_proven(struct connection *connection)
 {
     struct mesh *mesh = connection->mesh;
@@ -349,7 +350,7 @@ static int greeting_step(struct connection *connection, const struct frame *fram
     struct handshake_reply reply;
     int status = handshake_step(&connection->handshake, frame, payload, &reply);
     if (reply.present) {
-        connection->stream.generation = reply.frame.generation; /* a stranger hears its own */
+        connection->stream.generation = reply.frame.generation; /* a stranger gets its own back */
         connection->stream.source = reply.frame.source;
         int put = frame_stream_put(&connection->stream, reply.frame.type, reply.frame.tag, 0,
                                    reply.payload, reply.frame.length);
@@ -360,8 +361,8 @@ static int greeting_step(struct connection *connection, const struct frame *fram
         return status;
     if (handshake_fits(&connection->handshake))
         drop_older_attempt(connection);
-    /* The peer answered. Do not give up an attempt that may succeed: the other side could already
-     * count on it. */
+    /* The peer answered. Do not give up an attempt that may succeed: the other side may already
+     * rely on it. */
     connection->deadline_ns = mesh->now_ns + MAX(mesh->terms.failure_timeout_ns, ATTEMPT_MAX_NS);
     return connection->handshake.state == HANDSHAKE_PROVEN ? link_proven(connection) : 0;
 }
@@ -487,7 +488,7 @@ static void accept_link(struct mesh *mesh, struct link *link, bool local)
     handshake_accept(&connection->handshake, identity_on(connection), challenge);
     connection->state = CONNECTION_GREETING;
     connection->deadline_ns = mesh->now_ns + ATTEMPT_MAX_NS;
-    /* A HELLO that is here already tells a peer from a stranger. */
+    /* A HELLO that has arrived already distinguishes a peer from a stranger. */
     int status = connection_receive(connection);
     if (status < 0)
         rendezvous_lost(connection, status);
@@ -518,7 +519,7 @@ static void accept_waiting(struct mesh *mesh, bool local)
     }
 }
 
-/* A flood at one listener does not keep peers at the other waiting. */
+/* A flood at one listener must not delay peers at the other. */
 void rendezvous_accept(struct mesh *mesh)
 {
     accept_waiting(mesh, false);

@@ -14,10 +14,10 @@ struct message;
 struct peer;
 
 struct mesh_request {
-    TAILQ_ENTRY(mesh_request) entry; /* of the one list that it is in, see below */
+    TAILQ_ENTRY(mesh_request) entry; /* in the one list that has it, see below */
     struct mesh *mesh;
     struct peer *peer;
-    bool done; /* under the mesh's lock, as all that follows */
+    bool done; /* under the mesh's lock, like all members below */
     int result;
     uint64_t tag;
     size_t size_bytes;
@@ -25,13 +25,13 @@ struct mesh_request {
     /* A send goes peer->sends -> the stream's queue (-> peer->offers -> the queue again) -> done.
      */
     struct frame_stream_item
-        item;   /* under no lock: the I/O thread's once it has taken the request */
+        item;   /* no lock: owned by the I/O thread once it has taken the request */
     void *copy; /* owned data of a send without a handle, which frees itself */
 
     /* A receive goes inbox posted -> done, or posted -> accepting -> accepted -> done. */
     uint8_t *data;
-    uint64_t offer;          /* accepting, accepted: which offer of the peer it takes */
-    struct message *message; /* it arrives, or has arrived, there: mesh_wait() copies it */
+    uint64_t offer;          /* accepting, accepted: the number of the peer's offer */
+    struct message *message; /* the data is or arrives there; mesh_wait() copies it */
 };
 TAILQ_HEAD(mesh_requests, mesh_request);
 

@@ -1,9 +1,9 @@
-/* What links over TCP and over Unix sockets have in common; tcp.h and local.h make them. */
+/* The common part of links over TCP (tcp.h) and over Unix sockets (local.h). */
 #pragma once
 
 #include "comm/mesh/link.h"
 
-/** socket_link_new() - make a link of a socket; the socket is closed on failure, too. Return: 0,
+/** socket_link_new() - make a link of a socket; the socket is closed on failure too. Return: 0,
  * -ENOMEM */
 int socket_link_new(int descriptor, const struct link_operations *operations,
                     struct link **ret_link) CHECK_RESULT;

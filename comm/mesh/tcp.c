@@ -169,7 +169,7 @@ static socklen_t source_of(const struct tcp_host *host, int family, uint32_t sco
     return family == AF_INET ? sizeof(four) : sizeof(six);
 }
 
-/* Where the bind fails, the kernel chooses the source: the other side may refuse that one. */
+/* If the bind fails, the kernel chooses the source address, which the other side may refuse. */
 static void bind_beside(int descriptor, int listener, const struct addrinfo *to)
 {
     struct sockaddr_storage from = {0}, source = {0};
@@ -218,7 +218,7 @@ int tcp_accept(int listener, struct link **ret_link)
     return descriptor < 0 ? descriptor : link_new(descriptor, ret_link);
 }
 
-/* ---- whose connections wait ---- */
+/* ---- connections that wait ---- */
 
 bool tcp_host_equal(const struct tcp_host *one, const struct tcp_host *other)
 {
@@ -252,7 +252,7 @@ void tcp_host_text(const struct tcp_host *host, char ret_text[TCP_HOST_TEXT_SIZE
         ret_text[0] = '\0';
 }
 
-/* @ret_room: what the kernel makes of SOMAXCONN, 128 on some systems */
+/* @ret_room: the kernel's limit of the backlog, 128 on some systems */
 static unsigned count_waiting(int listener, unsigned *ret_room)
 {
     struct tcp_info info = {0};
@@ -270,7 +270,7 @@ unsigned tcp_waiting(int listener)
     return count_waiting(listener, &room);
 }
 
-/* Another thread may do the same. */
+/* Another thread may call this at the same time, so count again each time. */
 static void turn_away(int listener, unsigned until)
 {
     while (tcp_waiting(listener) > until) {

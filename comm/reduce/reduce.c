@@ -1,7 +1,7 @@
 /*
  * Reduce-scatter along the lane tree and all-gather, per array.
  *
- *     expect:  the others' sums of my shard are received into scratch (begin does it, if the
+ *     expect: the others' sums of my shard are received into scratch (begin does it, if the
  *              carrier matches by order)
  *     begin:   my sums of every other member's shard go to it
  *     combine: when all sums of my shard are here, the receives of the others' shards are posted,
@@ -10,16 +10,15 @@
  *              all
  *     finish:  wait until all of that is complete
  *
- * My sums are overwritten only after every member has sent its own: until then a failure costs no
+ * My sums are overwritten only after every member has sent its own; until then a failure loses no
  * sum. Receiving into subtrees[0] while its slices may still be in flight is safe: the owner of a
  * shard sends the sum only after it has received my whole slice.
  *
  * Shards are cut at multiples of SHARD_ALIGNMENT elements, so every kernel sees the alignment that
- * it would see in the whole array; with few elements the last shards are empty, and nothing is sent
- * for them. Moves that are posted together are posted in one call, so that both members of a pair
- * post the moves between them in the same order: receives by source, which is by member and
- * subtree, sends to one member by subtree. A failure leaves the carrier failed and no request
- * behind.
+ * it would see in the whole array; with few elements the last shards are empty and not sent. Moves
+ * that are posted together are posted in one call, so that both members of a pair post the moves
+ * between them in the same order: receives by source, which is by member and subtree, sends to one
+ * member by subtree. A failure leaves the carrier failed and no request behind.
  */
 #include "comm/reduce/reduce.h"
 
@@ -131,7 +130,7 @@ static bool group_valid(const struct reduce_group *group)
     return true;
 }
 
-/* Fills sources and counts; there are at most as many sources as lanes. */
+/* Fill sources and counts; there are at most as many sources as lanes. */
 static int list_sources(struct reduce_bucket *bucket)
 {
     const struct reduce_group *group = &bucket->group;
@@ -345,7 +344,7 @@ static void receive_results(struct reduce_bucket *bucket)
     }
 }
 
-/* In a group of one nothing is received. */
+/* A group of one receives nothing. */
 static bool matches_by_tag(const struct reduce_bucket *bucket)
 {
     const struct carrier *carrier = bucket->group.carrier;
@@ -387,7 +386,7 @@ int reduce_begin(struct reduce_bucket *bucket, uint64_t tag, float *const *subtr
         return -EINVAL;
     }
     bucket->expected = false;
-    /* Without a lane of its own a member has one buffer, for the result. */
+    /* A member without lanes has one buffer, for the result. */
     memcpy(bucket->subtrees, subtrees, MAX(1u, bucket->own_count) * sizeof(*subtrees));
     send_sums(bucket);
     int status = post_moves(bucket);
@@ -403,7 +402,8 @@ struct partial {
 
 /*
  * Merge the two topmost partial sums as long as they are children of one node. The sum replaces the
- * left one; the root goes to @root_values, where all inputs are read already or element by element.
+ * left one. The root goes to @root_values: by then all inputs there were read, or are read element
+ * by element.
  */
 static unsigned merge_top(const struct reduce_group *group, struct partial *stack, unsigned depth,
                           float *root_values, size_t count)
@@ -431,7 +431,7 @@ static int await_sums(struct reduce_bucket *bucket)
 
 static void finish_tree(struct reduce_bucket *bucket, struct shard mine)
 {
-    /* Every partial sum on the stack is a left child of an open node, but for the topmost. */
+    /* Every partial sum on the stack except the topmost is a left child of an open node. */
     struct partial stack[LANE_TREE_SUBTREES_MAX];
     unsigned depth = 0;
     float *root_values = bucket->subtrees[0] + mine.begin;

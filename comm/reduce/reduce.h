@@ -63,7 +63,7 @@ int reduce_bucket_new(const struct reduce_group *group, size_t count,
 void reduce_bucket_free(struct reduce_bucket *bucket);
 
 /**
- * reduce_expect() - post the receives of the others' sums before my own are there
+ * reduce_expect() - post the receives of the others' sums before my own sums exist
  * @tag, @count: the values that the next reduce_begin() must use
  *
  * Sums that arrive earlier than their receive is posted take host memory beside the scratch. So a
@@ -74,7 +74,7 @@ int reduce_expect(struct reduce_bucket *bucket, uint64_t tag, size_t count) CHEC
 /**
  * reduce_begin() - post my subtree sums of one array
  * @tag: unique to (step, bucket), the same on every member; the low 8 bits must be 0 (used inside)
- * @subtrees: one buffer per maximal subtree of my lanes, left to right, and one where I have no
+ * @subtrees: one buffer per maximal subtree of my lanes, left to right, or one buffer if I have no
  * lane; borrowed until reduce_finish(), overwritten from reduce_combine() on (the sum is gathered
  * in subtrees[0])
  *

@@ -1,8 +1,8 @@
 /*
  * Softmax cross-entropy of a row of logits x and its target t:
  *
- *     loss = log sum exp(x - highest) + highest - x[t],   d loss / d x = exp(x - highest) / sum -
- * [t]
+ *     loss = log sum exp(x - highest) + highest - x[t]
+ *     d loss / d x = exp(x - highest) / sum - [t]
  *
  * A row of a large vocabulary just fits into the L2 cache, so it is read from memory once: for its
  * highest element; the other passes find it in the cache. The fused form stores the exponentials in
