@@ -121,8 +121,8 @@ static void entry_text(struct hash128 key, struct hash128 digest, char ret_text[
     snprintf(ret_text + length, (size_t)(ENTRY_MAX - length), "check %s\n", check);
 }
 
-/* Look the entry up; it is valid only if it equals the text that this program would write. Its use
- * makes it young. */
+/* Look up the entry; it is valid only if it equals the text that this program would write. Using an
+ * entry renews its age. */
 static bool look_up(struct data_digests *memo, const char *path)
 {
     struct bytes text = {0};
@@ -169,7 +169,7 @@ static void wait_for_turn(struct data_digests *memo, const char *path,
         log_warning("locking %s: %s: this worker reads the data for itself", path, strerror(errno));
 }
 
-/* ---- a failure, for those that wait ---- */
+/* ---- a failure, for the processes that wait ---- */
 
 static void failure_text(struct hash128 key, const struct error *error, char ret_text[FAILURE_MAX])
 {
@@ -182,8 +182,8 @@ static void failure_text(struct hash128 key, const struct error *error, char ret
     snprintf(ret_text + length, (size_t)(FAILURE_MAX - length), "check %s\n", check);
 }
 
-/* Return the failure of the process that this one has waited for, whose lock it has now; 0: it
- * died, or failed by a cause of its own. */
+/* Return the failure of the process that had the lock before; 0: that process died, or failed for a
+ * reason of its own. */
 static int inherit_failure(const struct data_digests *memo, struct error *error)
 {
     char found[FAILURE_MAX] = {0}, right[FAILURE_MAX], cause[8];
@@ -200,8 +200,8 @@ static int inherit_failure(const struct data_digests *memo, struct error *error)
     return error_set(error, failure.code, "%s", failure.text);
 }
 
-/* Into the locked file itself: only those that wait for it have it open. A later start replaces it,
- * or reads again. */
+/* Write the failure into the locked file itself: only the processes that wait have it open. A later
+ * start replaces the file, or reads again. */
 static void bequeath_failure(const struct data_digests *memo, const struct error *error)
 {
     char text[FAILURE_MAX];
@@ -219,8 +219,8 @@ static uint64_t wall_ns(const struct dataset_options *options)
     return clock->realtime_ns(clock->context);
 }
 
-/* Wait until a write could not be hidden by the tick of the file system's clock: two seconds, for
- * files that were written just now. */
+/* Wait until the tick of the file system's clock cannot hide a write: two seconds for files that
+ * were just written. */
 static void settle(struct data_digests *memo, const struct dataset_options *options)
 {
     const struct timespec slice = {.tv_nsec = WAIT_SLICE_NS};
@@ -257,7 +257,7 @@ static int consult(struct data_digests *memo, const struct dataset_options *opti
         return 0;
     wait_for_turn(memo, path, &options->listener);
     if (look_up(memo, path)) {
-        data_digests_done(memo); /* the next process may go on */
+        data_digests_done(memo); /* the next process may continue */
         return 0;
     }
     status = inherit_failure(memo, error);
@@ -268,7 +268,7 @@ static int consult(struct data_digests *memo, const struct dataset_options *opti
     return 0;
 }
 
-/* ---- the call's three parts ---- */
+/* ---- begin, end and fail ---- */
 
 int data_digests_begin(const struct dataset_options *options, struct data_digests *ret_memo,
                        struct error *error)

@@ -51,7 +51,7 @@ static int check_options(const struct dataset_options *options, struct error *er
     return 0;
 }
 
-/* The files of a text, and their keys in the job file. */
+/* The files of a text and their keys in the job file. */
 struct text_source {
     const char *key, *mask_key;
     const struct data_digests *memo;
@@ -73,7 +73,7 @@ static int count_samples(const struct text_source *source, const struct token_ro
                      (unsigned long long)row->count, (unsigned long long)context + 1);
 }
 
-/* Where a node keeps the counts of the mask of this text; the path is the caller's to free. */
+/* Return the place where a node keeps the counts of this text's mask; the caller frees the path. */
 static struct mask_counts kept_counts(const struct data_digests *memo, const char *mask_key,
                                       unsigned context, uint64_t sample_count)
 {
@@ -205,7 +205,7 @@ static uint64_t unchecked_bytes(const struct token_row *row)
     return row->unchecked ? row->count * row->token_bytes : 0;
 }
 
-/* The counts keep the two rows apart: moving a token from one to the other gives another digest.
+/* The counts separate the two rows: moving a token from one to the other gives another digest.
  * Tokens of mapped files are first checked here, so that they are read once. */
 static int digest_texts(struct dataset *dataset, const struct dataset_options *options,
                         struct error *error)
@@ -376,7 +376,8 @@ static bool all_below(const int32_t *tokens, size_t count, unsigned vocab)
     return largest < vocab;
 }
 
-/* The file of the row that has the token at @position, which becomes the position in that file. */
+/* Return the file that has the token at @position, and change @position to the position in that
+ * file. */
 static const char *find_file(const struct text *text, uint64_t *position)
 {
     size_t file = 0;
@@ -386,7 +387,7 @@ static const char *find_file(const struct text *text, uint64_t *position)
     return text->files.files[file].path;
 }
 
-/* A mapped file has other content than when it was checked. */
+/* Report that the content of a mapped file has changed since it was checked. */
 static int report_rot(const struct dataset *dataset, const struct text *text, uint64_t first,
                       size_t count, struct error *error)
 {
@@ -427,7 +428,7 @@ static int read_sample(const struct dataset *dataset, const struct text *text, u
     return 0;
 }
 
-/* Each epoch has a key of its own, so its order needs neither memory nor the epochs before it. */
+/* Each epoch has its own key, so its order needs neither memory nor the earlier epochs. */
 static struct philox_key epoch_key(const struct dataset *dataset, uint64_t epoch)
 {
     uint32_t words[4];
@@ -435,7 +436,7 @@ static struct philox_key epoch_key(const struct dataset *dataset, uint64_t epoch
     return (struct philox_key){.word = {words[0], words[1]}};
 }
 
-/* The sample of the text that is the job's @position-th. */
+/* Map the job's @position-th sample to a sample of the text. */
 uint64_t dataset_train_sample(const struct dataset *dataset, uint64_t position)
 {
     uint64_t epoch = position / dataset->train_count, index = position % dataset->train_count;

@@ -1,17 +1,16 @@
 /*
  * The samples of a job. The data is one long row of tokens (files in sorted order, one after
- * another), memory-mapped where possible; sample i is tokens [i*T, i*T + T] (T inputs and their T
- * targets, shifted by one). The last `validation` share of the samples is held out. A masked token
- * (model/data/loss_mask.h) is read but does not count in the loss: as a target it is -1.
+ * another); sample i is tokens [i*T, i*T + T] (T inputs and their T targets, shifted by one). The
+ * last `validation` share of the samples is held out. A masked token (model/data/loss_mask.h) is
+ * read but does not count in the loss: as a target it is -1.
  *
  * Order: epoch e visits every training sample once, in the order of philox_permute() keyed by
  * (seed, e). The samples of a micro-batch are a function of its global sample index alone.
  *
  * base/file_list.h defines the files of paths and globs: sorted by path over all of @paths, without
- * duplicates. Up to DATASET_MEMORY_MAX the tokens are copied when the data set is opened; above
- * it files are mapped and must not shrink while the job runs (model/data/token_row.h); then they
- * must not change while they are read either, and a node need read them only once
- * (model/data/data_digests.h).
+ * duplicates. Up to DATASET_MEMORY_MAX the tokens are copied when the data set is opened. Above it,
+ * files are mapped: they must not shrink while the job runs (model/data/token_row.h) or change
+ * while they are read, and a node reads them only once (model/data/data_digests.h).
  *
  * A share above 0 holds out at least one sample, and training keeps at least one. Once open, a data
  * set never changes: any thread may read it.
@@ -29,7 +28,7 @@
 #define DATASET_MEMORY_MAX (512ull << 20) /* bytes of files that are copied whole */
 
 enum dataset_format {
-    DATASET_BYTES, /* any file, one token a byte: vocabulary 256 */
+    DATASET_BYTES, /* any file, one token per byte: vocabulary 256 */
     /* llm.c's .bin: a header of 256 int32 (magic, version, count), then uint16 (magic 20240520,
        version 1: GPT-2's tokens) or uint32 (20240801, 7: Llama 3's) */
     DATASET_LLMC,
@@ -50,18 +49,18 @@ struct dataset_options {
     const char *const
         *paths; /* files, folders (all regular files below, sorted) or globs; ** crosses folders */
     unsigned path_count;
-    const char *validation_path; /* NULL, or its own data (file, folder or glob): then the share is
+    const char *validation_path; /* NULL, or separate data (file, folder or glob): then the share is
                                     ignored */
     double validation_share;     /* 0 <= share < 1 */
-    const char *const *mask_paths;    /* one byte per token of @paths: 1 counts */
-    unsigned mask_path_count;         /* 0: all count */
-    const char *validation_mask_path; /* the same for @validation_path; NULL: all count */
+    const char *const *mask_paths;    /* one byte per token of @paths; 1: the token counts */
+    unsigned mask_path_count;         /* 0: all tokens count */
+    const char *validation_mask_path; /* the same for @validation_path; NULL: all tokens count */
     unsigned context, vocab;
     uint64_t seed;
     const char *memo_folder;          /* NULL, or the node's folder of digests of large data
                                        * (model/data/data_digests.h) */
     struct dataset_listener listener; /* reading may be NULL */
-    const struct clock *clock;        /* NULL: the real one; of the ages of files */
+    const struct clock *clock;        /* for the ages of files; NULL: the real clock */
     uint64_t memory_max_bytes;        /* 0: DATASET_MEMORY_MAX, or another limit for tests */
 };
 
@@ -83,7 +82,7 @@ void dataset_close(struct dataset *dataset);
 /** dataset_digest() - return the digest of format, all tokens and masks, in order, independent of
  * the division into files: nodes with different digests have different data */
 struct hash128 dataset_digest(const struct dataset *dataset);
-/** dataset_was_known() - return whether the tokens were not read, because another worker of this
+/** dataset_was_known() - return whether the tokens were not read because another worker of this
  * node has stored the digest */
 bool dataset_was_known(const struct dataset *dataset);
 /** dataset_memory_max() - return the memory limit of @options */
@@ -98,7 +97,7 @@ uint64_t dataset_token_count(const struct dataset *dataset);
 uint64_t dataset_train_count(const struct dataset *dataset);      /* samples, >= 1 */
 uint64_t dataset_validation_count(const struct dataset *dataset); /* samples, may be 0 */
 
-/** dataset_train_sample() - return the number, below the train count, of the sample at @position:
+/** dataset_train_sample() - return the number (below the train count) of the sample at @position;
  * its epoch is position / train count */
 uint64_t dataset_train_sample(const struct dataset *dataset, uint64_t position);
 
@@ -107,21 +106,21 @@ uint64_t dataset_train_sample(const struct dataset *dataset, uint64_t position);
  * @first_sample: counts samples since the job's first; epoch = first_sample / train count
  * @ret_tokens, @ret_targets: (batch, T) i32; a target that does not count is -1
  *
- * Return: 0; -ERANGE: a mapped file has a token outside the vocabulary that it did not have when it
- * was checked; @error has the file, the token and the position, and the kept digest is removed, so
+ * Return: 0; -ERANGE: a mapped file has a token outside the vocabulary that was not there when the
+ * file was checked. @error has the file, the token and the position; the kept digest is removed, so
  * that the next start reads all data
  */
 int dataset_train_batch(const struct dataset *dataset, uint64_t first_sample, unsigned batch,
                         int32_t *ret_tokens, int32_t *ret_targets,
                         struct error *error) CHECK_RESULT;
-/** dataset_validation_batch() - read samples [first_sample, +batch), unshuffled; behind the last
- * sample follow samples without a target that counts. Errors as dataset_train_batch() */
+/** dataset_validation_batch() - read samples [first_sample, +batch), unshuffled; samples after the
+ * last one have no target that counts. Errors as dataset_train_batch() */
 int dataset_validation_batch(const struct dataset *dataset, uint64_t first_sample, unsigned batch,
                              int32_t *ret_tokens, int32_t *ret_targets,
                              struct error *error) CHECK_RESULT;
 
-/** dataset_train_counted(), dataset_validation_counted() - return how many targets of samples
- * [first_sample, +count) count in the loss: the divisor of the loss sum */
+/** dataset_train_counted(), dataset_validation_counted() - return the number of targets of samples
+ * [first_sample, +count) that count in the loss: the divisor of the loss sum */
 uint64_t dataset_train_counted(const struct dataset *dataset, uint64_t first_sample,
                                uint64_t count);
 uint64_t dataset_validation_counted(const struct dataset *dataset, uint64_t first_sample,

@@ -12,7 +12,7 @@
 
 #include "base/hash.h"
 
-#define SURVEY_MAX 65536 /* files that one call looks at */
+#define SURVEY_MAX 65536 /* files that one call examines */
 
 struct old_file {
     char name[NAME_MAX + 1];
@@ -31,7 +31,8 @@ static int compare_ages(const void *a, const void *b)
     return strcmp(left->name, right->name);
 }
 
-/* An entry, or what a crash left of one: its name, and maybe more behind it. */
+/* Return whether a file is an entry or the leftover of one from a crash: its name begins with a
+ * key. */
 static bool is_entry(const char *name)
 {
     char digits[HASH128_TEXT_SIZE] = {0};
@@ -73,7 +74,7 @@ static size_t list_files(DIR *folder, struct old_file **ret_files)
     return count;
 }
 
-/* A process that opens the file between the test and its removal reads for itself alone. */
+/* A process that opens the file between the test and its removal reads the data only for itself. */
 static void remove_unless_locked(int folder, const char *name)
 {
     int descriptor = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);

@@ -8,7 +8,8 @@ static int no_memory(const struct loss_mask_options *options, struct error *erro
     return error_set(error, -ENOMEM, "%s: no memory", options->key);
 }
 
-/* Both lists are sorted. A folder that holds masks beside tokens gives both as tokens. */
+/* Refuse masks among the tokens: a folder with masks beside tokens gives both as tokens. Both lists
+ * are sorted. */
 static int check_apart(const struct loss_mask_options *options, const struct file_list *masks,
                        struct error *error)
 {
@@ -27,7 +28,7 @@ static int check_apart(const struct loss_mask_options *options, const struct fil
     return 0;
 }
 
-/* File by file: two mistakes that cancel each other out would shift the mask in between. */
+/* Compare the sizes file by file: two mistakes that cancel out would shift the mask in between. */
 static int check_sizes(const struct loss_mask_options *options, const struct file_list *masks,
                        struct error *error)
 {
@@ -178,7 +179,7 @@ int loss_mask_scan(const struct loss_mask *mask, struct token_scan_progress *pro
     int status = token_scan_run(&mask->bytes, &options, progress, stream, &scan_error);
     if (status == 0)
         return 0;
-    int found = status == -ERANGE ? check_bytes(mask, error) : 0; /* with its own words */
+    int found = status == -ERANGE ? check_bytes(mask, error) : 0; /* with a message of its own */
     if (found == 0 && error)
         *error = scan_error;
     return found < 0 ? found : status;

@@ -1,12 +1,12 @@
 /*
- * The tokens of a row that count in the loss: one byte per token, 1 counts and 0 does not, in files
- * of their own, one for each file of tokens. Fine-tuning on conversations learns the answers alone:
- * the tokens of prompts are read, but are not targets.
+ * The tokens of a row that count in the loss: one byte per token (1: it counts, 0: it does not), in
+ * separate files, one per file of tokens. Fine-tuning on conversations learns only the answers: the
+ * tokens of prompts are read, but are not targets.
  *
  * A token's byte says whether the token itself is a target. Sample i has the targets
- * [i*T + 1, i*T + T]; the number of them that count is computed once, when the mask is opened, so
- * that the divisor of a step's losses is known without reading its bytes again. For a mask that is
- * mapped a node keeps these numbers (model/data/mask_counts.h).
+ * [i*T + 1, i*T + T]; the number of counted ones is computed once, when the mask is opened, so the
+ * divisor of a step's losses is known without reading its bytes again. A node keeps these numbers
+ * of a mapped mask (model/data/mask_counts.h).
  *
  * Immutable once open: any thread may read.
  */
@@ -21,9 +21,9 @@
 #define LOSS_MASK_IGNORED (-1)
 
 struct loss_mask {
-    struct token_row bytes; /* one a token of the row; empty: every token counts */
-    uint32_t *counts;       /* of each sample */
-    bool counted;           /* they were not loaded */
+    struct token_row bytes; /* one per token of the row; empty: every token counts */
+    uint32_t *counts;       /* counted targets of each sample */
+    bool counted;           /* `counts` was computed, not loaded */
     struct file_list files;
     const char *key; /* as in the options */
 };
@@ -36,21 +36,21 @@ struct loss_mask_options {
     const struct token_row *row;   /* borrowed for the call */
     unsigned context;
     uint64_t sample_count;
-    uint64_t memory_max_bytes, map_min_bytes; /* as of a token row */
-    const struct mask_counts *kept;           /* NULL, or of this mask, which is known */
+    uint64_t memory_max_bytes, map_min_bytes; /* as for a token row */
+    const struct mask_counts *kept; /* the kept counts of this mask, whose data is known; or NULL */
 };
 
 /**
  * loss_mask_open() - open the masks. Errors as token_row_open(), and -EINVAL: not one file for each
  * of the row's, a file of another size than its tokens, a mask that is among the row's files, a
- * byte but 0 and 1 of a mask that is not mapped: loss_mask_scan() checks the others
+ * byte other than 0 and 1 in a mask that is not mapped: loss_mask_scan() checks mapped masks
  */
 int loss_mask_open(const struct loss_mask_options *options, struct loss_mask *ret_mask,
                    struct error *error) CHECK_RESULT;
 void loss_mask_done(struct loss_mask *mask);
 
 /** loss_mask_scan() - hash the bytes as token_row_hash(), and check those of a mapped mask; errors
- * as token_scan_run(), but -EINVAL: a byte but 0 and 1 */
+ * as token_scan_run(), but -EINVAL: a byte other than 0 and 1 */
 int loss_mask_scan(const struct loss_mask *mask, struct token_scan_progress *progress,
                    struct hash_stream *stream, struct error *error) CHECK_RESULT;
 

@@ -10,13 +10,13 @@
 #include "base/file.h"
 #include "model/data/token_row.h"
 
-#define MAGIC 0x31746e756f636d66ull /* "fmcount1": of the file's format and of what is counted */
+#define MAGIC 0x31746e756f636d66ull /* "fmcount1": version of format and counts */
 
 struct header {
     uint64_t magic;
     struct hash128 key;
     uint64_t context, sample_count;
-    struct hash128 check; /* of the counts */
+    struct hash128 check; /* digest of the counts */
 };
 
 static struct header header_of(const struct mask_counts *self, const uint32_t *counts)

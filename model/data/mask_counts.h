@@ -1,10 +1,10 @@
 /*
- * The counted targets of each sample of a large mask, beside the digest of its data
- * (model/data/data_digests.h): one file for each data set and model.context, of 4 bytes a sample.
- * So a worker does not add up all bytes of a mask that another worker has added up.
+ * Keep the number of counted targets of each sample of a large mask, beside the digest of its data
+ * (model/data/data_digests.h): one file per data set and model.context, with 4 bytes per sample. So
+ * a worker need not add up a mask that another worker has added up already.
  *
- * The file stands for the data of its key, which must be known, and carries a checksum; a damaged
- * or foreign file counts as missing.
+ * The file belongs to the data of its key, which must be known, and has a checksum; a damaged or
+ * foreign file counts as missing.
  */
 #pragma once
 
@@ -16,7 +16,7 @@
 #include "base/hash.h"
 
 struct mask_counts {
-    char *path;         /* of the file, from malloc(); NULL: none is kept */
+    char *path;         /* of the file, malloc'ed; NULL: no file is kept */
     struct hash128 key; /* of the data */
     unsigned context;
     uint64_t sample_count;

@@ -20,7 +20,7 @@ static const struct llmc_kind {
     size_t token_bytes;
 } llmc_kinds[] = {{20240520, 1, sizeof(uint16_t)}, {20240801, 7, sizeof(uint32_t)}};
 
-/* A file being added to a row. */
+/* A file that is being added to a row. */
 struct source {
     const char *path;
     int descriptor;
@@ -88,7 +88,7 @@ static int check_llmc_header(struct source *source, struct error *error)
     return 0;
 }
 
-/* Of a format without a header. */
+/* Return the bytes per token of a format without a header. */
 static size_t raw_token_bytes(enum dataset_format format)
 {
     if (format == DATASET_BYTES)
@@ -96,7 +96,7 @@ static size_t raw_token_bytes(enum dataset_format format)
     return format == DATASET_UINT16 ? sizeof(uint16_t) : sizeof(uint32_t);
 }
 
-/* A header would be read as tokens. */
+/* Refuse a file with a header, which would be read as tokens. */
 static int refuse_header(const struct source *source, struct error *error)
 {
     uint8_t begin[8] = {0};
@@ -135,7 +135,7 @@ static int check_format(struct source *source, enum dataset_format format, struc
     return 0;
 }
 
-/* The tokens of all files have one size: the first file's. */
+/* Check that the tokens of all files have one size: the first file's. */
 static int take_token_bytes(struct token_row *row, const struct source *source, struct error *error)
 {
     assert(source->token_bytes > 0);
@@ -213,7 +213,7 @@ int token_row_check(const char *path, const void *tokens, size_t token_bytes, ui
         largest_token(tokens, token_bytes, count) < vocab)
         return 0;
     size_t position = 0;
-    /* The files of another width, or of another format, are the likely cause. */
+    /* The likely cause is files of another width or format. */
     bool narrow =
         token_bytes == 4 && largest_token(tokens, 2, MIN(2 * count, (size_t)4096)) < vocab;
     while (token_at(tokens, token_bytes, position) < vocab)
@@ -238,7 +238,7 @@ static void count_file(struct token_row *row, size_t token_count)
     row->file_counts[row->file_count++] = token_count;
 }
 
-/* All files into one block of memory: one extent. */
+/* Copy all files into one block of memory: one extent. */
 static int copy_files(const struct token_row_options *options, size_t total_bytes,
                       struct token_row *row, struct error *error)
 {
@@ -275,7 +275,7 @@ static int copy_files(const struct token_row_options *options, size_t total_byte
     return 0;
 }
 
-/* The tokens of one file, mapped or copied. */
+/* Load the tokens of one file, mapped or copied. */
 static int load_source(const struct source *source, bool map, struct token_extent *ret_extent,
                        struct error *error)
 {
@@ -398,7 +398,7 @@ void token_row_held_bytes(const struct token_row *row, uint64_t *copied, uint64_
     *copied += bytes;
 }
 
-/* The extent that holds @position. */
+/* Return the extent that has @position. */
 static size_t find_extent(const struct token_row *row, uint64_t position)
 {
     size_t low = 0, high = row->extent_count; /* the answer is in [low, high) */

@@ -4,7 +4,7 @@
  * Below a size limit all tokens are copied into memory: simple, and later changes of the files do
  * not affect the run. Above it the files are mapped; a small file is copied even then, because
  * mappings are pages and their number is limited by the system. A mapped file that is truncated
- * while the job runs raises SIGBUS in the reading worker. This is the cost of data larger than
+ * while the job runs raises SIGBUS in the reading worker. This is the price of data larger than
  * memory; the worker's death is handled like any other.
  *
  * Immutable once open: any thread may read.
@@ -20,7 +20,7 @@
 #include "base/hash.h"
 #include "model/data/dataset.h"
 
-#define TOKEN_ROW_MAP_MIN (1ull << 20) /* above that: bytes of a file worth a mapping */
+#define TOKEN_ROW_MAP_MIN (1ull << 20) /* least bytes of a file that is mapped */
 
 struct token_row_options {
     enum dataset_format format;

@@ -10,9 +10,10 @@
 #include <unistd.h>
 
 #define PIECE_BYTES ((size_t)1 << 20)  /* stays in a core's cache from the check to the hash */
-#define AHEAD_BYTES ((size_t)16 << 20) /* asked of the disk before a thread needs them */
+#define AHEAD_BYTES ((size_t)16 << 20) /* requested from the disk before a thread needs them */
 
-/* Other slots of the node may be training: this is background work, on a part of the cores. */
+/* Other slots of the node may be training, so this runs in the background on a part of the
+ * cores. */
 #define THREADS_MIN      2
 #define THREADS_MAX      4
 #define CORES_PER_THREAD 4
@@ -23,7 +24,7 @@
 struct piece {
     uint64_t index; /* in the row */
     size_t extent, file;
-    uint64_t first, count; /* from the extent's begin */
+    uint64_t first, count; /* from the start of the extent */
 };
 
 struct scan {
@@ -42,7 +43,7 @@ struct scan {
 struct reader {
     struct scan *scan;
     char *buffer;
-    size_t file; /* which @descriptor belongs to */
+    size_t file; /* the file of @descriptor */
     int descriptor;
 };
 
@@ -104,7 +105,7 @@ static int open_file(struct reader *reader, size_t file, struct error *error)
     return 0;
 }
 
-/* The kernel reads ahead for a single reader only; keep the disk busy for all of them. */
+/* The kernel reads ahead only for a single reader; keep the disk busy for all readers. */
 static void read_ahead(const struct reader *reader, uint64_t offset, size_t size_bytes, bool first)
 {
     uint64_t from = first ? offset : offset + AHEAD_BYTES;
@@ -201,7 +202,7 @@ static unsigned count_threads(void)
                (unsigned)THREADS_MAX);
 }
 
-/* Without a thread the caller reads by itself. */
+/* If no thread can be started, the caller reads by itself. */
 static void run_readers(struct scan *scan, char *buffers)
 {
     struct reader readers[THREADS_MAX];

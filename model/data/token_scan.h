@@ -1,11 +1,11 @@
 /*
  * Check all tokens of a row against the vocabulary, and hash them, in one pass over its files.
  *
- * Some threads of low priority take turns: each reads the next piece of the row, checks it, and
- * waits for the piece before it to be hashed. So reading and checking go on in parallel, the digest
- * is that of the tokens in their order, and of several bad tokens the first is named. The files are
- * read by calls, not through mappings: a bad sector or a file that becomes shorter is an error with
- * a name, not a signal.
+ * A few threads of low priority take turns: each reads the next piece of the row, checks it, and
+ * waits until the piece before it is hashed. So reading and checking run in parallel, the digest is
+ * that of the tokens in order, and the first of several bad tokens is reported. The files are read
+ * with pread(), not through mappings, so a bad sector or a truncated file gives an error with the
+ * file's name, not a signal.
  */
 #pragma once
 

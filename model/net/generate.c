@@ -9,7 +9,7 @@
 #include "model/net/stage.h"
 #include "model/net/streams.h"
 
-#define ROWS_LEAST 8 /* of the first stage */
+#define ROWS_LEAST 8 /* rows of the first stage */
 
 struct candidate {
     int32_t token;
@@ -18,9 +18,9 @@ struct candidate {
 
 struct generator {
     const struct generate_options *options;
-    struct model_spec spec; /* the model with a context of so many rows as the stage has */
+    struct model_spec spec; /* the model, with the stage's number of rows as its context */
     struct stage *stage;    /* the whole model, one sequence; NULL before the first token */
-    size_t context;         /* of the model */
+    size_t context;         /* the model's */
     int32_t *window; /* context tokens; those past `used` are padding that causality ignores */
     size_t used;
     float *logits;                /* (rows, V) */
@@ -67,9 +67,9 @@ static int generator_init(struct generator *generator, const struct generate_opt
 }
 
 /*
- * Make a stage for the used part of the window, doubled each time, so that the unused rows are not
- * computed. All tensors of a model keep their offsets with a shorter context (positions are a
- * prefix of their table), so the weights stay. The number of rows depends only on `used`.
+ * Make a stage for the used part of the window, doubled each time, so that unused rows are not
+ * computed. With a shorter context all tensors of a model keep their offsets (positions are a
+ * prefix of their table), so the weights remain valid. The number of rows depends only on `used`.
  */
 static int make_room(struct generator *generator, struct error *error)
 {
@@ -108,7 +108,7 @@ static void push_token(struct generator *generator, int32_t token)
     generator->window[generator->used++] = token;
 }
 
-/* Likeliest first, the lower token first among equals: a total order, so any sort agrees. */
+/* Order by likelihood, then by token: a total order, so every sort gives the same result. */
 static int compare_candidates(const void *a, const void *b)
 {
     const struct candidate *left = a, *right = b;
@@ -118,7 +118,7 @@ static int compare_candidates(const void *a, const void *b)
     return (left->token > right->token) - (left->token < right->token);
 }
 
-/* Uniform in [0, 1): 53 bits of the block of this position. */
+/* Draw a uniform number in [0, 1): 53 bits of the block of this position. */
 static double draw_uniform(uint64_t seed, uint64_t position)
 {
     uint32_t words[4];
@@ -150,7 +150,7 @@ static int32_t draw_token(struct generator *generator, const float *logits, uint
         if (target < 0.0)
             return candidates[i].token;
     }
-    return candidates[count - 1].token; /* rounding left a little over */
+    return candidates[count - 1].token; /* a remainder of rounding */
 }
 
 static int next_token(struct generator *generator, uint64_t position, int32_t *ret_token,

@@ -1,9 +1,9 @@
 /*
- * Text from a trained model: tokens drawn one after another, each from the model's prediction
- * behind the last `context` tokens. For inspecting a trained model, not for serving: every token
- * recomputes the used part of the window, with at most as much padding. (Keys and values that are
- * kept would be of no use once the window slides, which moves every position; and products of one
- * row take other ways through a BLAS than training did.)
+ * Generate text from a trained model: draw tokens one after another, each from the model's
+ * prediction for the last `context` tokens. This is for inspecting a model, not for serving: every
+ * token recomputes the used part of the window, with at most as much padding. (Kept keys and values
+ * would be useless once the window slides, because every position moves; and products of one row
+ * take other paths through a BLAS than training did.)
  *
  * The tokens are a function of parameters, prompt and options alone (Philox keyed by the seed and
  * the position), so a sample of a resumed run can be compared with that of an undisturbed one.
@@ -26,7 +26,7 @@ struct generate_options {
     uint64_t seed;
 };
 
-/** generate_callback - Take one token; false stops the generation */
+/** generate_callback - take one token; false stops the generation */
 typedef bool (*generate_callback)(int32_t token, void *context);
 
 /**

@@ -5,12 +5,12 @@
 
 #include "base/log.h"
 
-#define RECORDINGS_MAX 4096 /* of a stage; later calls are not recorded */
+#define RECORDINGS_MAX 4096 /* per stage; later calls are not recorded */
 
 struct entry {
-    struct entry *next; /* of the same place */
+    struct entry *next; /* in the same place */
     struct recording_key key;
-    struct kernel_recording *recording; /* NULL: the calls were made once */
+    struct kernel_recording *recording; /* NULL: the calls were made once, unrecorded */
 };
 
 struct recordings {
@@ -19,8 +19,8 @@ struct recordings {
     unsigned place_count, entry_count;
     struct entry **places;
     bool off;
-    bool making;             /* the calls are being made, unrecorded */
-    struct entry *recording; /* whose calls are being recorded; NULL: none */
+    bool making;             /* unrecorded calls are being made */
+    struct entry *recording; /* the entry being recorded; NULL: none */
 };
 
 int recordings_new(const struct kernel *kernel, struct kernel_device *device, unsigned place_count,
@@ -79,7 +79,7 @@ static struct entry *find(const struct recordings *r, const struct recording_key
     return entry;
 }
 
-/* Add an entry. Without room for it the calls are made every time. */
+/* Add an entry. If memory is short, its calls are made every time. */
 static void add(struct recordings *r, const struct recording_key *key)
 {
     struct entry *entry = r->entry_count < RECORDINGS_MAX ? calloc(1, sizeof(*entry)) : NULL;
@@ -112,7 +112,7 @@ static bool record(struct recordings *r, struct entry *entry)
     return true;
 }
 
-/* The recorded calls were not carried out: they are replayed, or made after all. */
+/* The calls were recorded, not executed: replay them or, after a failure, make them again. */
 static bool end_recording(struct recordings *r)
 {
     struct entry *entry = r->recording;

@@ -19,9 +19,9 @@
 
 #include "kernels/kernel.h"
 
-/* Everything that the calls depend on beside the stage. Compared member by member. */
+/* The inputs of the calls besides the stage. Compared member by member. */
 struct recording_key {
-    unsigned place; /* below the count of recordings_new(): few keys share one */
+    unsigned place; /* below the place count of recordings_new(); few keys share a place */
     const void *weights;
     const float *gradient;
     bool want_input_gradient;
@@ -29,7 +29,7 @@ struct recording_key {
 
 struct recordings;
 
-/** recordings_new() - -ENOMEM */
+/** recordings_new() - make an empty set of recordings; -ENOMEM */
 int recordings_new(const struct kernel *kernel, struct kernel_device *device, unsigned place_count,
                    struct recordings **ret_recordings) CHECK_RESULT;
 /** recordings_free() - free the recordings when no replay is in flight; NULL allowed */

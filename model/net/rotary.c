@@ -1,7 +1,7 @@
 #include "model/net/rotary.h"
 
-/* Half of pi in two parts, the first of 33 bits: its product with a number of quarter turns below
-   2^20 is exact. */
+/* Half of pi in two parts. The first has 33 bits, so its product with a number of quarter turns
+ * below 2^20 is exact. */
 #define HALF_PI_HIGH 1.57079632673412561417e+00
 #define HALF_PI_LOW  6.07710050650619224932e-11
 #define HALF_PI      1.57079632679489661923
@@ -15,7 +15,7 @@ static double power(double base, unsigned exponent)
     return result;
 }
 
-/* The number in (0, 1] whose @exponent-th power is 1 / @theta, by bisection down to the last bit.
+/* Return the number in (0, 1] whose @exponent-th power is 1 / @theta, by bisection to the last bit.
  */
 static double inverse_root(double theta, unsigned exponent)
 {
@@ -31,8 +31,8 @@ static double inverse_root(double theta, unsigned exponent)
     }
 }
 
-/* As Llama 3.1 published it: by how often a wave turns in the original context. Between the two
-   numbers of turns the share that stays rises evenly from none to all. */
+/* Scale a frequency as Llama 3.1 does: by the number of turns of its wave in the original context.
+ * Between the two numbers of turns the unscaled share rises linearly from 0 to 1. */
 static double llama3_frequency(const struct model_rope_scaling *scaling, double frequency)
 {
     double low = scaling->low_frequency_factor, high = scaling->high_frequency_factor;
@@ -59,7 +59,8 @@ static double scaled_frequency(const struct model_rope_scaling *scaling, double 
     return frequency;
 }
 
-/* Taylor series on [-pi/4, pi/4], from the smallest term; the omitted terms are below 1e-17. */
+/* Add a Taylor series on [-pi/4, pi/4] from the smallest term; the omitted terms are below
+ * 1e-17. */
 static double series(double square, int last)
 {
     double sum = 1.0;

@@ -9,8 +9,8 @@
 
 enum model_family { MODEL_GPT2, MODEL_LLAMA };
 
-/* How the rotary embedding's frequencies follow from its base where the context has become longer
-   than that of the first training. */
+/* How the rotary embedding's frequencies follow from its base when the context is longer than in
+ * the first training. */
 enum model_rope { MODEL_ROPE_PLAIN, MODEL_ROPE_LINEAR, MODEL_ROPE_LLAMA3 };
 
 struct model_rope_scaling {
@@ -27,12 +27,12 @@ struct model_spec {
     unsigned layers, width, heads, context, vocab;
     bool tied; /* the head's weight is the token embedding's, until freezing unties them */
     /* Llama only; GPT-2 has fixed values, see below. */
-    unsigned kv_heads;   /* of keys and values: divides heads */
+    unsigned kv_heads;   /* heads of keys and values: divides heads */
     unsigned head_width; /* columns of a head; heads * head_width need not be the width */
     unsigned hidden;     /* columns inside the MLP */
-    bool qkv_bias;       /* queries, keys and values have biases, as a Qwen2 */
-    bool
-        qk_norm; /* each head of queries and keys has an RMS norm before it is turned, as a Qwen3 */
+    bool qkv_bias;       /* queries, keys and values have biases, as in Qwen2 */
+    bool qk_norm; /* each head of queries and keys has an RMS norm before the rotary embedding, as
+                     in Qwen3 */
     double rope_theta; /* base of the rotary embedding's frequencies */
     struct model_rope_scaling rope_scaling;
     double norm_epsilon; /* of RMS norms */
@@ -50,7 +50,7 @@ struct model_spec {
  * ("model.heads: ...") */
 int model_spec_check(const struct model_spec *spec, struct error *error) CHECK_RESULT;
 
-/** model_family_named() - "gpt2", "llama"; -EINVAL with the names that there are */
+/** model_family_named() - parse "gpt2" or "llama"; -EINVAL with the valid names */
 int model_family_named(const char *name, enum model_family *ret_family,
                        struct error *error) CHECK_RESULT;
 

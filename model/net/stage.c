@@ -1,11 +1,11 @@
 /*
- * The buffers of a stage. They come from one device allocation: a carver walks the layout twice,
- * first to measure it, then to hand out addresses, so that stage_memory_bytes() and stage_new()
- * cannot disagree and a planner may trust the number.
+ * The buffers of a stage. They come from one device allocation. A carver walks the layout twice,
+ * first to measure it, then to hand out addresses, so stage_memory_bytes() and stage_new() cannot
+ * disagree, and a planner can trust the number.
  *
  * Per slot: tokens, the residual stream at every cut, the kept activations of each unit. Shared by
- * all slots: the scratch buffers and the two stream gradients; the head's activations where
- * backward is split.
+ * all slots: the scratch buffers, the two stream gradients, and the head's activations if backward
+ * is split.
  */
 #include "model/net/stage.h"
 
@@ -104,13 +104,13 @@ static float *carve_norms(struct carver *carver, const struct stage_options *opt
     return wanted && count > 0 ? carve_words(carver, count, 1) : NULL;
 }
 
-/* Return whether stream @index is read by a frozen unit alone, and comes from one. */
+/* Return whether stream @index is written and read only by frozen units. */
 static bool is_between_frozen(const struct stage_options *options, unsigned index)
 {
     return index > 0 && index < options->frozen;
 }
 
-/* Measures when @slot is NULL. */
+/* Carve the buffers of a slot; only measure if @slot is NULL. */
 static void carve_slot(struct carver *carver, const struct stage_options *options, size_t rows,
                        struct stage_slot *slot)
 {
@@ -145,8 +145,8 @@ static void carve_slot(struct carver *carver, const struct stage_options *option
     }
 }
 
-/* One set for each kind of unit whose activations are shared: one forward or backward runs at a
- * time. */
+/* Carve one set of activations for each kind of unit that shares them. One set is enough, because
+ * one forward or backward runs at a time. */
 static void carve_again(struct carver *carver, const struct stage_options *options, size_t rows,
                         struct stage *stage)
 {
@@ -213,7 +213,7 @@ static void carve_heads(struct carver *carver, const struct stage_options *optio
     stage->head_rstd = carve_words(carver, rows, spec->heads + spec->kv_heads);
 }
 
-/* Measures when @stage is NULL. */
+/* Carve the whole stage; only measure if @stage is NULL. */
 static void carve_stage(struct carver *carver, const struct stage_options *options,
                         struct stage *stage)
 {
@@ -257,7 +257,7 @@ size_t stage_memory_bytes(const struct stage_options *options)
     return carver.overflow || prepare(options) < 0 ? SIZE_MAX : carver.used_bytes;
 }
 
-/* The host side: everything that does not lie on the device. */
+/* Allocate the host's part: everything that is not on the device. */
 static int allocate_tables(struct stage *stage)
 {
     stage->layouts = calloc(stage->unit_count, sizeof(*stage->layouts));
@@ -435,7 +435,7 @@ void stage_losses(struct stage *stage, unsigned slot, float *ret_losses)
 {
     const struct activations *head = head_activations(stage, slot);
 
-    /* When the device has failed no losses arrive, and NaN stays. */
+    /* If the device has failed, no losses arrive and NaN remains. */
     for (size_t i = 0; i < stage->rows; i++)
         ret_losses[i] = NAN;
     stage->kernel->download(stage->device, ret_losses, head->losses, stage->rows * sizeof(float));
@@ -450,7 +450,8 @@ double stage_losses_sum(const float *losses, size_t count)
     return sum;
 }
 
-/* The other queues may have a snapshot, or a message to a busy stage, in flight. */
+/* Do not wait for the other queues: they may have a snapshot, or a message to a busy stage, in
+ * flight. */
 static void wait_for_compute_queue(struct stage *stage)
 {
     stage->kernel->event_record(stage->device, stage->computed, KERNEL_QUEUE_COMPUTE);
@@ -464,8 +465,8 @@ double stage_loss_sum(struct stage *stage, unsigned slot)
     return stage_losses_sum(stage->host_losses, stage->rows);
 }
 
-/* Copy @count activations to the host, by pieces of the scratch: a backend whose activations are
- * not f32 needs room to make f32 of them. */
+/* Copy @count activations to the host in pieces of the scratch, which a backend without f32
+ * activations needs for the conversion. */
 static void download_values(struct stage *stage, const void *activations, size_t count,
                             float *ret_values)
 {
@@ -484,8 +485,7 @@ static void download_values(struct stage *stage, const void *activations, size_t
     }
 }
 
-/* Copy the row to the scratch first: kernels want tensors to begin at addresses that a row may not
- * have. */
+/* Copy the row to the scratch first: kernels require an alignment that a row may not have. */
 static void download_row(struct stage *stage, const void *stream, size_t row, float *ret_row)
 {
     size_t width = stage->spec.width, size_bytes = width * stage->kernel->activation_size;
@@ -519,7 +519,7 @@ void stage_logits(struct stage *stage, unsigned slot, float *ret_logits)
     const struct kernel *kernel = stage->kernel;
     size_t vocab = stage->spec.vocab, stride = model_logits_stride(&stage->spec);
 
-    assert(!stage_slot_of(stage, slot)->kept); /* else they are their own gradient */
+    assert(!stage_slot_of(stage, slot)->kept); /* else the logits were replaced by their gradient */
     for (size_t row = 0; row < stage->rows; row++)
         download_values(stage, (const char *)head->logits + row * stride * kernel->activation_size,
                         vocab, ret_logits + row * vocab);

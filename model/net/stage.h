@@ -3,17 +3,17 @@
  *
  * The stage owns activations and scratch for `slots` micro-batches in flight; parameters and
  * gradients belong to the caller and are borrowed per call, because they outlive a layout.
- * Everything is allocated by stage_new(); nothing in forward or backward.
+ * stage_new() allocates everything; forward and backward allocate nothing.
  *
  * Weights are parameters in the type of the backend's activations: the parameters themselves for
  * f32, otherwise copies in bf16. A unit's weights have the layout of its parameters, element for
  * element.
  *
  * The first units can be frozen: they keep nothing. Their sublayers share one set of activations of
- * each kind and two streams, whatever their number and that of the slots. They compute one sample
- * at a time: the bits of a product's row depend on how many rows there are and on its place among
- * them, and a frozen output must be a function of the sample alone, so that it can be kept and used
- * again in another micro-batch (worker/cache/frozen_outputs.h).
+ * each kind and two streams, for any number of units and slots. They compute one sample at a time,
+ * because the bits of a product's row depend on the number of rows and on its place among them. A
+ * frozen output must be a function of the sample alone, so that it can be kept and used again in
+ * another micro-batch (worker/cache/frozen_outputs.h).
  *
  * To save memory a trained sublayer can keep only its input, and backward first recomputes the rest
  * with the same kernels on the same bits, so the result is the same to the bit.
@@ -29,17 +29,17 @@
  * last one is still being sent.
  *
  * Backward of a slot follows a forward of the same slot with keep == true, once, before anything
- * else is forwarded in that slot. Evaluation uses the slots' buffers too, so it waits until no
- * backward is outstanding. The largest buffer is a head's logits, (N, V) a slot: the last stage of
- * 1F1B has one.
+ * else is forwarded in that slot. Evaluation uses the slots' buffers too, so run it only when no
+ * backward is outstanding. The largest buffer is a head's logits, (N, V) per slot; the last stage
+ * of 1F1B has one slot.
  *
- * Backward can be split (Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024): with
- * stage_backward_input() the gradient leaves for the previous stage, and stage_backward_weight() of
- * the same slot comes any time later, in the order of micro-batches. The sums have the bits of
- * stage_backward_unit(). It takes a copy of the unit's rows of gradients, which pays where stages
- * wait for each other, and it keeps the slot. Sublayers that are computed again keep nothing and
- * are not split, nor is the head: all slots share its activations then, and its backward follows
- * its forward at once.
+ * Backward can be split (Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024):
+ * stage_backward_input() computes the gradient for the previous stage, and stage_backward_weight()
+ * of the same slot follows at any later time, in the order of micro-batches. The sums have the bits
+ * of stage_backward_unit(). Splitting copies the unit's rows of gradients, which pays off where
+ * stages wait for each other, and the slot stays in use. Recomputed sublayers keep nothing and are
+ * not split. Nor is the head: with splitting, all slots share its activations, and its backward
+ * follows its forward at once.
  */
 #pragma once
 
@@ -56,14 +56,14 @@ struct stage_options {
     struct kernel_device *device;  /* borrowed until stage_free() */
     const struct model_spec *spec; /* copied */
     unsigned first_unit, unit_count;
-    unsigned frozen; /* of the units, the first so many have no backward */
+    unsigned frozen; /* number of first units without backward */
     unsigned batch;  /* B of one micro-batch */
     unsigned slots;  /* micro-batches in flight, >= 1 */
     bool splits;     /* backward may be split */
-    bool freezes; /* units may freeze later: what that takes of the device for good, it takes now */
+    bool freezes;    /* units may freeze later: take the permanent device memory for that now */
     enum stage_recompute recompute;
     void *memory; /* stage_memory_bytes() of the device, zeroed, borrowed for the stage's life;
-                     NULL: the stage takes it itself */
+                     NULL: the stage allocates it */
 };
 
 /** stage_new() - make a stage; -ENOMEM: @error lists the memory of the units */
@@ -74,8 +74,8 @@ void stage_free(struct stage *stage);
 /**
  * stage_memory_bytes() - return the device memory of a stage with these options
  *
- * Chooses the attention kernel first, which may take device memory permanently: the stage can use
- * only the memory that is free after the call. SIZE_MAX: overflow, or no memory for the choice.
+ * Chooses the attention kernel first, which may take device memory permanently, so the stage can
+ * use only memory that is free after the call. SIZE_MAX: overflow, or no memory for the choice.
  */
 size_t stage_memory_bytes(const struct stage_options *options);
 
@@ -89,37 +89,35 @@ void *stage_output(struct stage *stage, unsigned slot);
 void *stage_output_gradient(struct stage *stage);
 void *stage_input_gradient(struct stage *stage);
 
-/** stage_frozen_units() - return how many of the stage's first units are frozen */
+/** stage_frozen_units() - return the number of frozen units, the first ones of the stage */
 unsigned stage_frozen_units(const struct stage *stage);
 
-/** stage_frozen_output() - return the device buffer for the output of the first @unit_count units,
- * 1 to stage_frozen_units(), for the @sample-th sample of slot @slot: (T,C) activations,
- * stage_sample_bytes(). That of all frozen units is the slot's; the others are shared, and keep
- * their content until the next stage_forward_frozen() */
+/** stage_frozen_output() - return the device buffer for the output of the first @unit_count units
+ * (1 to stage_frozen_units()) for the @sample-th sample of slot @slot: (T,C) activations,
+ * stage_sample_bytes(). The output of all frozen units has a buffer of the slot. The other buffers
+ * are shared, and keep their content until the next stage_forward_frozen() */
 void *stage_frozen_output(struct stage *stage, unsigned unit_count, unsigned slot, unsigned sample);
 size_t stage_sample_bytes(const struct stage *stage);
 
 /**
  * stage_forward_frozen() - run the frozen units on the @sample-th sample of slot @slot
- * @from: the output of the first so many units is in stage_frozen_output() and is not computed
- * @weights: of all units of the stage, as for stage_forward()
+ * @from: number of first units whose output is in stage_frozen_output() already and is not computed
+ * @weights: weights of all units of the stage, as for stage_forward()
  * @tokens: host memory, (T) i32 of that sample, copied; needed by the embedding only
  *
- * Fills stage_frozen_output() of all frozen units. Not for a stage without any.
+ * Fills stage_frozen_output() of all frozen units. The stage must have one.
  */
 void stage_forward_frozen(struct stage *stage, unsigned slot, unsigned sample, unsigned from,
                           void *const *weights, const int32_t *tokens);
 
-/* Asked before the forward of each unit of the stage that is not frozen, on the thread of the
- * caller. */
+/* A callback before the forward of each unit that is not frozen, on the caller's thread. */
 struct stage_gate {
-    bool (*passes)(void *context, unsigned unit); /* false: the forward ends before @unit, and has
-                                                     no result */
+    bool (*passes)(void *context, unsigned unit); /* false: end the forward, without a result */
     void *context;
 };
 
-/** stage_set_gate() - ask @gate, copied, from now on; NULL: none. While there is one,
- * stage_forward() is neither recorded nor replayed (model/net/recordings.h) */
+/** stage_set_gate() - set the gate (copied); NULL: none. With a gate, stage_forward() is neither
+ * recorded nor replayed (model/net/recordings.h) */
 void stage_set_gate(struct stage *stage, const struct stage_gate *gate);
 
 /**
@@ -130,8 +128,8 @@ void stage_set_gate(struct stage *stage, const struct stage_gate *gate);
  *   in the stage, tokens are kept for backward. @targets may be NULL when @keep is false: then no
  *   loss is computed, only logits.
  * @keep: false for evaluation: nothing is kept for backward
- * @loss_scale: factor of the loss sum (1 / tokens of the whole step that count); the head makes the
- *   gradient of its logits in place, here, so that the logits are stored and read only once.
+ * @loss_scale: factor of the loss sum (1 / tokens of the whole step that count); forward also
+ *   replaces the head's logits by their gradient, so that the logits are stored and read only once.
  *   Ignored when @keep is false or the stage does not end with the head.
  */
 void stage_forward(struct stage *stage, unsigned slot, void *const *weights, const int32_t *tokens,
@@ -141,55 +139,56 @@ void stage_forward(struct stage *stage, unsigned slot, void *const *weights, con
  * stage_loss_sum() - return the sum of the micro-batch's token losses, after a forward through the
  * head
  *
- * Added in f64 in row order. Waits for the compute queue, and for no other. A failed device gives
+ * The losses are added in f64 in row order. Waits only for the compute queue. A failed device gives
  * NaN; synchronize() returns the error.
  */
 double stage_loss_sum(struct stage *stage, unsigned slot);
 
 /**
- * stage_losses() - send the token losses of that micro-batch to the host: a call of the compute
+ * stage_losses() - copy the token losses of that micro-batch to the host, as a call of the compute
  * queue
  * @ret_losses: memory of the host, B*T f32, valid when the call has passed; NaN after a failure
  */
 void stage_losses(struct stage *stage, unsigned slot, float *ret_losses);
-/** stage_losses_sum() - return their sum as stage_loss_sum() */
+/** stage_losses_sum() - return the sum of @losses, as stage_loss_sum() does */
 double stage_losses_sum(const float *losses, size_t count);
 
 /**
  * stage_backward_unit() - run backward of one unit on slot @slot, accumulating into @gradient
  * @weights: of that unit, unchanged since forward
- * @gradient: flat f32 device array of that unit, accumulated; padding untouched. NULL, where
- *   backward may be split: the input's gradient alone is wanted
+ * @gradient: flat f32 device array of that unit, accumulated; padding untouched. NULL, only if
+ * backward may be split: compute only the input's gradient
  * @want_input_gradient: false when no unit below is trained: the gradient stops here
  */
 void stage_backward_unit(struct stage *stage, unsigned slot, unsigned unit, const void *weights,
                          float *gradient, bool want_input_gradient);
 
-/** stage_splits_unit() - return whether the backward of @unit, which is trained, is split */
+/** stage_splits_unit() - return whether backward of the trained unit @unit is split */
 bool stage_splits_unit(const struct stage *stage, unsigned unit);
 
 /**
  * stage_backward_input() - run the part of a unit's backward that gives the input's gradient
  *
- * As stage_backward_unit(), for a unit that is split. Overwrites stage_output(), so that its
- * content must have left.
+ * As stage_backward_unit(), for a unit that is split. Overwrites stage_output(), so its content
+ * must have been sent.
  */
 void stage_backward_input(struct stage *stage, unsigned slot, unsigned unit, const void *weights,
                           bool want_input_gradient);
 
 /**
- * stage_backward_weight() - run the rest of it: accumulate into @gradient, as stage_backward_unit()
+ * stage_backward_weight() - run the rest of backward: accumulate into @gradient, as
+ * stage_backward_unit()
  */
 void stage_backward_weight(struct stage *stage, unsigned slot, unsigned unit, float *gradient);
 
 /**
  * stage_rows() - copy @count rows of the stream before and after @unit to the host, after a forward
- * of slot @slot: of evenly spaced positions in evenly spaced samples
- * @unit: of the stage; not frozen, no embedding and no head
+ * of slot @slot. The rows are at evenly spaced positions in evenly spaced samples
+ * @unit: a unit of the stage: not frozen, neither embedding nor head
  * @ret_before, @ret_after: host memory, (@count, C) f32
  *
- * Waits for the compute queue, and for no other. Overwrites the scratch of the stage. A failed
- * device gives any content.
+ * Waits only for the compute queue. Overwrites the scratch of the stage. After a failure of the
+ * device the content is undefined.
  */
 void stage_rows(struct stage *stage, unsigned slot, unsigned unit, unsigned count,
                 float *ret_before, float *ret_after);

@@ -1,16 +1,15 @@
 /*
- * Backward of one unit. The gradient of the residual stream stays in one buffer on its way down:
- * a sublayer is output = input + f(norm(input)), so its output's gradient is already the residual
- * part of its input's gradient and the norm's backward adds the rest in place. Only at the
- * stage's first unit it goes over into the buffer that is sent to the previous stage.
+ * Backward of one unit. The gradient of the residual stream stays in one buffer on its way down: a
+ * sublayer is output = input + f(norm(input)), so its output's gradient is already the residual
+ * part of its input's gradient and the norm's backward adds the rest in place. Only at the stage's
+ * first unit does it move to the buffer that is sent to the previous stage.
  *
- * Where the weights' part comes later, the input's part leaves the operands of its products in
- * place of activations that it was the last to read: the output's gradient in the stream behind the
- * unit, that of the first product in `wide`. Gradients of norms need the rows that nobody keeps, so
- * they are made at once, into a buffer of the micro-batch, and added later. Kernels make the sum of
- * a micro-batch first and add it once, and gradients, which begin at +0 and change by additions
- * alone, never are -0: whether the sum is +0 or -0 changes nothing. The bits are those of a
- * backward in one piece.
+ * In a split backward, the input's part stores operands for the weights' part over activations that
+ * it was the last to read: the output's gradient in the stream behind the unit, the first product's
+ * gradient in `wide`. Gradients of norms need rows that are not kept, so they are computed at once,
+ * into a buffer of the micro-batch, and added later. Kernels compute the sum of a micro-batch first
+ * and add it once. Gradients begin at +0 and change only by additions, so they are never -0, and it
+ * does not matter whether the sum is +0 or -0. So the bits are those of an unsplit backward.
  */
 #include "model/net/stage.h"
 #include "model/net/stage_private.h"
@@ -20,8 +19,8 @@ struct backward {
     const struct stage *stage;
     const struct unit_layout *layout;
     const void *weights;
-    float *gradient;   /* NULL: of the norms alone */
-    float *norms;      /* of the micro-batch: for gradients of norms; NULL: they go to @gradient */
+    float *gradient; /* NULL: compute only those of the norms */
+    float *norms; /* the micro-batch's buffer for gradients of norms; NULL: they go to @gradient */
     const void *input; /* (N,C) */
     const struct activations *kept;
     void *d_stream; /* (N,C): the output's gradient, then the input's */
@@ -32,7 +31,7 @@ static const void *weight(const struct backward *b, enum unit_part part)
     return stage_weight(b->stage, b->layout, b->weights, part);
 }
 
-/* NULL where the unit has no such tensor, or its gradient is not wanted. */
+/* Return NULL if the unit has no such tensor, or its gradient is not wanted. */
 static float *d_weight(const struct backward *b, enum unit_part part)
 {
     const struct unit_tensor *tensor = model_unit_part(b->layout, part);
@@ -57,7 +56,7 @@ static void backward_embedding(const struct backward *b, const int32_t *tokens)
                                   b->d_stream, tokens, s->batch, s->spec.context, s->spec.width);
 }
 
-/* d_stream += the gradient through the norm, of which @d_norm is the output's */
+/* d_stream += the gradient through the norm; @d_norm is the gradient of the norm's output */
 static void backward_norm(const struct backward *b, const void *d_norm)
 {
     const struct stage *s = b->stage;
@@ -115,7 +114,7 @@ static void backward_attention(const struct backward *b)
     backward_norm(b, s->scratch);
 }
 
-/* As backward_out(), and through GELU. */
+/* Do the same as backward_out(), and go back through GELU. */
 static void backward_gelu_out(const struct backward *b, void *d_wide)
 {
     const struct stage *s = b->stage;
@@ -155,14 +154,14 @@ static void backward_head(const struct backward *b)
     backward_norm(b, s->scratch);
 }
 
-/* The buffer that holds the output's gradient and is to become the input's. */
+/* Return the buffer that holds the output's gradient and becomes the input's. */
 static void *begin_stream(struct stage *stage, enum unit_kind kind, bool leaves_stage)
 {
     const struct kernel *kernel = stage->kernel;
     size_t size_bytes = stage_boundary_bytes(stage);
     void *stream = leaves_stage ? stage->input_gradient : stage->stream_gradient;
 
-    if (kind == UNIT_HEAD) /* no residual path: nothing comes from above */
+    if (kind == UNIT_HEAD) /* no residual path, and no gradient from above */
         kernel->zero(stage->device, stream, size_bytes);
     else if (leaves_stage)
         kernel->copy(stage->device, stream, stage->stream_gradient, size_bytes);
@@ -197,7 +196,7 @@ static struct backward backward_of(const struct stage *stage, const struct stage
                              .kept = stage_activations(stage, slot, index)};
 }
 
-/* The index of @unit of the model in its stage. */
+/* Return the index in the stage of the model's unit @unit. */
 static unsigned index_of(const struct stage *stage, const struct stage_slot *slot, unsigned unit)
 {
     assert(unit >= stage->first_unit && unit - stage->first_unit < stage->unit_count);
@@ -233,7 +232,7 @@ void stage_backward_unit(struct stage *stage, unsigned slot_index, unsigned unit
     }
 }
 
-/* Leave the gradient of the first product's result in place of the result. */
+/* Replace the first product's result by its gradient. */
 static void keep_wide(const struct backward *b)
 {
     const struct stage *s = b->stage;
@@ -282,7 +281,8 @@ static void add_norms(const struct backward *b)
     }
 }
 
-/* Of a sublayer; @d_output, and the gradient of the first product in place of its result */
+/* Add a sublayer's gradients of weights, from @d_output and from `wide`, which now has the first
+ * product's gradient */
 static void backward_weights(const struct backward *b, const void *d_output)
 {
     const struct stage *s = b->stage;

@@ -1,4 +1,5 @@
-/* Forward through a stage: each unit reads the residual stream before it and writes the next. */
+/* Run forward through a stage: each unit reads the residual stream before it and writes the
+ * next. */
 #include "model/net/stage.h"
 #include "model/net/stage_private.h"
 
@@ -12,7 +13,7 @@ struct forward {
     const void *input; /* (N,C) */
     void *output;      /* (N,C) */
     const struct activations *kept;
-    bool normed; /* the unit below has made this one's norm already */
+    bool normed; /* the unit below has already computed this unit's norm */
 };
 
 static struct forward forward_of(const struct stage *stage, const struct stage_slot *slot,
@@ -39,7 +40,7 @@ static void forward_embedding(const struct forward *f, const int32_t *tokens)
                                  s->spec.width);
 }
 
-/* The norm of @input, or of @sum = @input + @branch where there is a branch. */
+/* Compute the norm of @input or, with a branch, of @sum = @input + @branch. */
 static void make_norm(const struct forward *f, void *sum, const void *input, const void *branch)
 {
     const struct stage *s = f->stage;
@@ -138,7 +139,7 @@ static void forward_head(const struct forward *f)
                               NULL, stage_head_shape(s));
 }
 
-/* The losses; where the slot is kept the logits become their gradient. */
+/* Compute the losses; if the slot is kept, replace the logits by their gradient. */
 static void forward_loss(const struct stage *s, const struct stage_slot *slot, float loss_scale)
 {
     const struct activations *head = stage_activations(s, slot, s->unit_count - 1);
@@ -163,7 +164,8 @@ void stage_compute_again(struct stage *stage, const struct stage_slot *slot, uns
         mix_mlp(&f);
 }
 
-/* Forward of @f; @above: the unit above in the same run, whose norm is made with the sum, or NULL
+/* Run forward of @f. @above: the unit above in the same run, whose norm is computed with the sum,
+ * or NULL
  */
 static void forward_unit(const struct forward *f, struct forward *above, const int32_t *tokens)
 {
@@ -190,8 +192,9 @@ static bool passes(const struct stage_gate *gate, unsigned unit)
     return !gate->passes || gate->passes(gate->context, unit);
 }
 
-/* Units [@first, @end). @stage: with the rows of all samples of the slot, or of one sample, the
- * @sample-th. A unit makes the norm of the one above with its weights. false: @gate ended it */
+/* Run units [@first, @end). @stage has the rows of all samples of the slot, or only of the
+ * @sample-th. Each unit computes the norm of the unit above, with that unit's weights. Return
+ * false: @gate ended the run */
 static bool forward_units(const struct stage *stage, const struct stage_slot *slot, unsigned sample,
                           unsigned first, unsigned end, void *const *weights,
                           const struct stage_gate *gate)
@@ -220,7 +223,7 @@ static struct stage one_sample_of(const struct stage *stage)
     return one;
 }
 
-/* Forget recordings when weights have moved: recordings of a forward hold the addresses of all
+/* Forget recordings when weights have moved: recordings of a forward have the addresses of all
  * weights, but the key has only the first. */
 static void follow_weights(struct stage *stage, void *const *weights)
 {
@@ -268,7 +271,7 @@ void stage_forward_frozen(struct stage *stage, unsigned slot_index, unsigned sam
         (void)forward_units(&one, slot, sample, from, stage->shared.frozen, weights, &NO_GATE);
 }
 
-/* The losses are no part of a recording: with a mask, their scale changes in every step. */
+/* The losses are not recorded: with a mask, their scale changes in every step. */
 void stage_forward(struct stage *stage, unsigned slot_index, void *const *weights,
                    const int32_t *tokens, const int32_t *targets, bool keep, float loss_scale)
 {

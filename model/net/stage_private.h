@@ -1,29 +1,29 @@
-/* The buffers that model/net/stage.c lays out for stage_forward.c and stage_backward.c. */
+/* The buffers of a stage, laid out by stage.c for stage_forward.c and stage_backward.c. */
 #pragma once
 
 #include "model/net/recordings.h"
 #include "model/net/stage.h"
 
-/* The activations that one unit keeps of one micro-batch from forward to backward, beside its
+/* The activations of one micro-batch that one unit keeps from forward to backward, besides its
  * input. */
 struct activations {
     void *norm;         /* (N,C); all but the embedding */
     float *mean, *rstd; /* (N); an RMS norm has no mean */
-    void *wide;  /* (N,W) of struct unit_widths: q|k|v, turned unless their heads have norms; before
-                    the MLP's activation */
-    void *mixed; /* (N,M): attention's output; after the activation */
+    void *wide; /* (N,W) of struct unit_widths: q|k|v, after the rotary embedding unless their heads
+                   have norms; or the MLP before its activation */
+    void *mixed;    /* (N,M): attention's output, or the MLP after its activation */
     float *log_sum; /* attention: (B,H,T) */
-    void *logits;   /* head: (N,V), rows model_logits_stride() apart; their gradient after a forward
-                       with keep */
-    float *losses;  /* head: (N) */
+    void *logits; /* head: (N,V), rows model_logits_stride() apart; after a forward with keep, their
+                     gradient */
+    float *losses; /* head: (N) */
 };
 
 struct stage_slot {
-    int32_t *tokens, *targets;       /* (B,T); of the embedding, of the head */
-    void **streams;                  /* unit_count + 1; [i] enters unit i. NULL: no such stream.
-                                        Between frozen units they are the stage's */
-    struct activations *activations; /* unit_count; of units that are computed again: not used */
-    float **norms; /* unit_count: gradients of the unit's norms, where backward is split */
+    int32_t *tokens, *targets; /* (B,T); for the embedding, for the head */
+    void **streams; /* unit_count + 1; [i] enters unit i. NULL: no such stream. Between frozen
+                       units: the shared ones */
+    struct activations *activations; /* unit_count; not used for recomputed units */
+    float **norms; /* unit_count: gradients of each unit's norms, if backward is split */
     bool kept;     /* the last forward kept the activations for backward */
 };
 
@@ -31,10 +31,10 @@ struct stage_slot {
 struct stage_shared {
     enum stage_recompute recompute;
     unsigned frozen;                         /* units, from the first one on */
-    bool splits;                             /* backward: stage_options.splits */
-    struct activations again[UNIT_HEAD + 1]; /* by kind; the head's: where backward is split */
-    void *frozen_streams[2];                 /* (T,C) each; between frozen units, in turn */
-    float *unread_norms; /* of any unit: gradients that nobody wants, where backward is split */
+    bool splits;                             /* stage_options.splits */
+    struct activations again[UNIT_HEAD + 1]; /* by kind; the head's only if backward is split */
+    void *frozen_streams[2];                 /* (T,C) each; alternate between frozen units */
+    float *unread_norms; /* of any unit: discarded gradients, if backward is split */
 };
 
 struct stage {
@@ -48,20 +48,20 @@ struct stage {
 
     struct unit_layout *layouts; /* unit_count */
     struct stage_slot *slots;
-    void *scratch;         /* (N, stage_scratch_width()) */
-    void *scratch_wide;    /* (N, stage_scratch_wide_width()) */
-    float *rotary_angles;  /* (T,D) f32; NULL where nothing is turned */
-    void *normed_heads;    /* (N,W) of attention: q|k|v after norms of heads, turned;
-                              NULL without such norms */
-    float *head_rstd;      /* (N,H+K) */
-    void *stream_gradient; /* (N,C); of the output, and on the way down of each unit's output */
+    void *scratch;        /* (N, stage_scratch_width()) */
+    void *scratch_wide;   /* (N, stage_scratch_wide_width()) */
+    float *rotary_angles; /* (T,D) f32; NULL without a rotary embedding */
+    void *normed_heads; /* (N,W) of attention: q|k|v after norms of heads and the rotary embedding;
+                           NULL without such norms */
+    float *head_rstd;   /* (N,H+K) */
+    void *stream_gradient; /* (N,C); gradient of each unit's output, from the last unit down */
     void *input_gradient;  /* (N,C); NULL when the stage begins with the embedding */
     float *host_losses;    /* (N), host memory; only with the head */
-    struct kernel_event *computed; /* what the host waits for is computed */
+    struct kernel_event *computed; /* the results that the host waits for are computed */
     struct stage_gate gate;        /* passes NULL: none */
     struct recordings *recordings; /* recorded kernel calls of forward and backward */
-    const void **recorded_weights; /* unit_count: of the forwards that are recorded */
-    void *memory; /* all of the device buffers above, when they are the stage's own */
+    const void **recorded_weights; /* unit_count: weights of the recorded forwards */
+    void *memory;                  /* memory of all device buffers above, if the stage owns it */
 };
 
 /** stage_recomputes() - return whether sublayers of @kind keep only their input */
@@ -82,7 +82,7 @@ static inline const struct activations *stage_activations(const struct stage *st
     return shared ? &stage->shared.again[kind] : &slot->activations[index];
 }
 
-/** stage_weight() - return the weights of @part in a unit's flat weights, NULL if the unit has
+/** stage_weight() - return the weights of @part in a unit's flat weights; NULL: the unit has
  * none */
 static inline const void *stage_weight(const struct stage *stage, const struct unit_layout *layout,
                                        const void *weights, enum unit_part part)
@@ -122,21 +122,23 @@ void stage_compute_again(struct stage *stage, const struct stage_slot *slot, uns
  * stage_attention_input() - return q|k|v as attention's input, from @wide, the output of the
  * product
  *
- * Queries and keys are turned in @wide itself. Where their heads have norms @wide stays, because
- * backward needs it: norm and turn go into a buffer that all units and slots share, and backward
- * makes them again, which costs a pass over the rows and no memory for each micro-batch.
+ * The rotary embedding turns queries and keys in place, in @wide. If their heads have norms, @wide
+ * stays unchanged, because backward needs it: the result goes into a buffer that all units and
+ * slots share. Backward recomputes it, which costs a pass over the rows but no memory per
+ * micro-batch.
  */
 const void *stage_attention_input(const struct stage *stage, const struct unit_layout *layout,
                                   const void *weights, void *wide);
 
-/* Return whether tensors of @part are of norms, whose gradients are made with the input's. */
+/* Return whether tensors of @part belong to norms, whose gradients are computed with the
+ * input's. */
 static inline bool stage_is_of_norm(enum unit_part part)
 {
     return model_part_is_norm(part) || part == UNIT_NORM_BIAS;
 }
 
-/** stage_norm_offset() - return the place of the @index-th tensor of a unit among the gradients of
- * its norms, in elements: each of them aligned as in the unit's array */
+/** stage_norm_offset() - return the offset, in elements, of the @index-th tensor of a unit among
+ * the gradients of its norms, each aligned as in the unit's array */
 static inline size_t stage_norm_offset(const struct unit_layout *layout, unsigned index)
 {
     size_t offset = 0;
@@ -148,14 +150,14 @@ static inline size_t stage_norm_offset(const struct unit_layout *layout, unsigne
     return offset;
 }
 
-/** stage_norms_count() - return the elements of the gradients of a unit's norms */
+/** stage_norms_count() - return the number of elements of the gradients of a unit's norms */
 static inline size_t stage_norms_count(const struct unit_layout *layout)
 {
     return stage_norm_offset(layout, layout->tensor_count);
 }
 
-/* Places of recordings: a slot's forward, then backward of each of its units, then the weights'
- * part of each; behind those of all slots the frozen units' forward of each sample of a slot. */
+/* Places of recordings: for each slot its forward, then backward of each unit, then the weights'
+ * part of each unit. After all slots: the frozen units' forward of each sample of each slot. */
 static inline unsigned stage_forward_place(const struct stage *stage, unsigned slot)
 {
     return slot * (2 * stage->unit_count + 1);
@@ -177,9 +179,8 @@ static inline unsigned stage_weight_place(const struct stage *stage, unsigned sl
     return stage_backward_place(stage, slot, stage->unit_count + index);
 }
 
-/** stage_stream_of_sample() - return the part of stream @index, which a frozen unit reads or
- * writes, that belongs to one sample: the first and the last one of them have all samples of the
- * slot */
+/** stage_stream_of_sample() - return one sample's part of stream @index, which a frozen unit reads
+ * or writes. The first and the last of these streams have all samples of the slot */
 static inline void *stage_stream_of_sample(const struct stage *stage, const struct stage_slot *slot,
                                            unsigned index, unsigned sample)
 {
@@ -189,7 +190,7 @@ static inline void *stage_stream_of_sample(const struct stage *stage, const stru
     return stream && whole ? stream + sample * stage_sample_bytes(stage) : stream;
 }
 
-/** stage_slot_of() - bounds-checked */
+/** stage_slot_of() - return the slot; @slot is bounds-checked */
 struct stage_slot *stage_slot_of(struct stage *stage, unsigned slot);
 
 static inline struct kernel_attention stage_attention_of(const struct model_spec *spec,

@@ -7,15 +7,15 @@
  * elements: its tensors in order, each padded with zeros to a multiple of 16 elements. Padding
  * stays zero through every operation, so the flat array can be reduced, moved and hashed whole.
  *
- * A tensor has a name and a shape, which are its family's, and a part in the unit's work, by which
- * the computation finds it. Families differ only in the set of parts and in the number of tensors
- * of a part.
+ * A tensor has a name and a shape, which depend on the family, and a part in the unit's work, by
+ * which the computation finds it. Families differ only in the set of parts and in the number of
+ * tensors of a part.
  *
  * With a tied head the head unit has its own copy of the token table, "the mirror". Embedding and
- * head reduce their gradients apart; then both add embedding + head in that order and both take
- * the same optimizer step, so the two copies stay equal to the bit. While tied only the embedding's
- * counts in norms and is stored in checkpoints. The mirror's name is "lm_head.weight", as of the
- * independent table that it becomes when freezing unties them.
+ * head reduce their gradients separately. Then both add embedding + head in that order and take the
+ * same optimizer step, so the two copies stay equal to the bit. While tied, only the embedding's
+ * copy counts in norms and is stored in checkpoints. The mirror's name is "lm_head.weight", also
+ * after freezing unties them and it becomes an independent table.
  */
 #pragma once
 
@@ -29,9 +29,9 @@ enum unit_kind { UNIT_EMBEDDING, UNIT_ATTENTION, UNIT_MLP, UNIT_HEAD };
 enum unit_part {
     UNIT_TOKENS,      /* embedding (V,C) */
     UNIT_POSITIONS,   /* embedding (T,C) */
-    UNIT_NORM_WEIGHT, /* of all other units (C) */
+    UNIT_NORM_WEIGHT, /* all other units (C) */
     UNIT_NORM_BIAS,
-    UNIT_Q_NORM, /* attention (D): weights of the norms of heads of queries, of keys */
+    UNIT_Q_NORM, /* attention (D): weights of the norms of query heads and of key heads */
     UNIT_K_NORM,
     UNIT_IN_WEIGHT, /* from the norm into the sublayer: q|k|v, the MLP's first matrix, gate|up */
     UNIT_IN_BIAS,
@@ -46,8 +46,8 @@ enum unit_part {
 
 struct unit_tensor {
     char name[TENSOR_NAME_SIZE]; /* Hugging Face's: "transformer.h.3.attn.c_attn.weight" */
-    /* Tensors of one part lie side by side without padding, in order: together one (sum of rows,
-       columns) matrix. */
+    /* Tensors of one part are adjacent without padding, in order: together one (sum of rows,
+     * columns) matrix. */
     enum unit_part part;
     unsigned rank;
     size_t shape[2];
@@ -68,43 +68,44 @@ struct unit_layout {
 /** model_unit_count() - return 2 * layers + 2 */
 unsigned model_unit_count(const struct model_spec *spec);
 
-/** model_unit_layout() - @unit < model_unit_count() */
+/** model_unit_layout() - compute the layout of @unit, below model_unit_count() */
 void model_unit_layout(const struct model_spec *spec, unsigned unit,
                        struct unit_layout *ret_layout);
 
-/** model_unit_part() - return the first tensor of @part, NULL where the unit has none */
+/** model_unit_part() - return the first tensor of @part; NULL: the unit has none */
 const struct unit_tensor *model_unit_part(const struct unit_layout *layout, enum unit_part part);
 
-/** model_part_is_norm() - the weight of a norm, which begins with ones */
+/** model_part_is_norm() - return whether @part is the weight of a norm, which starts as ones */
 static inline bool model_part_is_norm(enum unit_part part)
 {
     return part == UNIT_NORM_WEIGHT || part == UNIT_Q_NORM || part == UNIT_K_NORM;
 }
 
-/* Widths of a sublayer's rows from step to step: norm (N,C), wide (N,W), mixed (N,M), norm's width
- * again. Attention: q|k|v, then its output; MLP: before and after the activation. */
+/* Widths of a sublayer's successive rows: norm (N,C), wide (N,W), mixed (N,M), then C again.
+ * Attention: q|k|v, then its output; MLP: before and after the activation. */
 struct unit_widths {
     size_t wide, mixed;
 };
-/** model_unit_widths() - @kind is UNIT_ATTENTION or UNIT_MLP */
+/** model_unit_widths() - return the widths of @kind, UNIT_ATTENTION or UNIT_MLP */
 struct unit_widths model_unit_widths(const struct model_spec *spec, enum unit_kind kind);
 
-/* Logits have rows of whole 128-byte lines in bf16: aligned ones, as matrix units and 16-byte
-   accesses want them, also of a vocabulary such as GPT-2's 50,257. */
+/* In bf16, rows of logits are whole 128-byte lines. So they are aligned for matrix units and
+ * 16-byte accesses even for a vocabulary such as GPT-2's 50,257. */
 #define MODEL_LOGITS_ALIGN 64 /* elements */
 
-/** model_logits_stride() - elements from one row of logits to the next: the vocabulary, rounded up
+/** model_logits_stride() - return the elements from one row of logits to the next: the vocabulary,
+ * rounded up
  */
 size_t model_logits_stride(const struct model_spec *spec);
 
-/** model_frozen_units() - units below the boundary when @frozen_layers layers are frozen: 0, or the
-    embedding and both sublayers of each frozen layer */
+/** model_frozen_units() - return the number of frozen units when @frozen_layers layers are frozen:
+ * 0, or the embedding and both sublayers of each frozen layer */
 unsigned model_frozen_units(const struct model_spec *spec, unsigned frozen_layers);
 
 /**
- * model_unit_initialize() - GPT-2's initialization of one unit of any family, the same on every
- *                           layout
- * @thread_count: threads that share the work, the caller among them; no value depends on it
+ * model_unit_initialize() - initialize one unit of any family as GPT-2 does, equally on every
+ * layout
+ * @thread_count: threads that share the work, including the caller; no value depends on it
  * @ret_parameters: host memory, f32, layout.count elements
  *
  * normal(0, 0.02); projections into the residual stream scaled by 1/sqrt(2 * layers); position
@@ -119,7 +120,7 @@ struct unit_cost {
     double forward_flops, backward_flops;
     size_t parameter_bytes;  /* parameters alone, f32 */
     size_t activation_bytes; /* kept from forward to backward, for one micro-batch */
-    size_t boundary_bytes;   /* of the residual stream that leaves the unit */
+    size_t boundary_bytes;   /* size of the residual stream that leaves the unit */
 };
 void model_unit_cost(const struct model_spec *spec, unsigned unit, unsigned batch,
                      struct unit_cost *ret_cost);

@@ -1,6 +1,6 @@
 /*
  * Estimate the cost of a unit before any measurement: the multiplications and additions of its
- * matrix products (they are nearly all of the work), and the bytes that model/net/stage.c keeps.
+ * matrix products, which are nearly all of the work, and the bytes that model/net/stage.c keeps.
  */
 #include "model/net/unit.h"
 
@@ -11,8 +11,8 @@ static void add_linear(struct unit_cost *cost, double rows, double in, double ou
     cost->backward_flops += 4.0 * rows * in * out;
 }
 
-/* Causal: half of the T x T scores. Forward makes scores and output; backward makes the scores
-   again and the gradients of scores, values, queries and keys. */
+/* Causal: half of the T x T scores. Forward computes scores and output; backward recomputes the
+ * scores and computes the gradients of scores, values, queries and keys. */
 static void add_attention(struct unit_cost *cost, double batch, double context, double width)
 {
     double product = batch * context * context * width;
@@ -20,8 +20,8 @@ static void add_attention(struct unit_cost *cost, double batch, double context, 
     cost->backward_flops += 5.0 * product;
 }
 
-/* The two products of a sublayer; returns the elements of its rows that are kept beside the input's
-   norm: before and after attention or the activation. */
+/* Add the two products of a sublayer. Return the elements of its rows that are kept besides the
+ * input's norm: before and after attention or the activation. */
 static size_t add_sublayer(struct unit_cost *cost, const struct model_spec *spec,
                            enum unit_kind kind, size_t rows)
 {

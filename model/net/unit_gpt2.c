@@ -1,4 +1,4 @@
-/* A GPT-2's tensors, under the names and in the shapes of Hugging Face's GPT2LMHeadModel. */
+/* GPT-2's tensors, with the names and shapes of Hugging Face's GPT2LMHeadModel. */
 #include <stdio.h>
 
 #include "model/net/unit_tables.h"

@@ -36,9 +36,9 @@ static void fill_ones(float *values, size_t count)
         values[i] = 1.0f;
 }
 
-#define SHARE_MIN ((size_t)1 << 16) /* values: fewer are made sooner than a thread starts */
+#define SHARE_MIN ((size_t)1 << 16) /* values: fewer take less time than the start of a thread */
 
-/* One thread's part of a unit: of each matrix values [first, end), by share and share_count. */
+/* One thread's part of a unit: values [first, end) of each matrix, from share and share_count. */
 struct initialization {
     const struct model_spec *spec;
     const struct unit_layout *layout;
@@ -49,7 +49,7 @@ struct initialization {
     bool started;
 };
 
-/* Where share @share begins: at a counter of Philox, which makes four values. */
+/* Return the first value of share @share, at a counter of Philox, which makes four values. */
 static size_t share_first(size_t count, unsigned share, unsigned share_count)
 {
     size_t blocks = (count + 3) / 4;
@@ -100,7 +100,7 @@ void model_unit_initialize(const struct model_spec *spec, unsigned unit, uint64_
                                         .share_count = share_count};
         part->started = share > 0 && !pthread_create(&part->thread, NULL, fill_share, part);
     }
-    for (unsigned share = 0; share < share_count; share++) { /* those without a thread, here */
+    for (unsigned share = 0; share < share_count; share++) { /* shares without a thread */
         if (!parts[share].started)
             fill_share(&parts[share]);
     }

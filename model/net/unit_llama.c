@@ -1,9 +1,9 @@
 /*
- * A Llama's tensors, under the names and in the shapes of Hugging Face's LlamaForCausalLM, and
- * those that its relatives have beside them (Qwen2ForCausalLM, Qwen3ForCausalLM). Queries, keys and
- * values are three matrices there, gate and up two; here each group is one product. Their columns
- * are the width, a multiple of the padding, so nothing lies between them; nor between biases, of
- * which model_spec_check() asks the same.
+ * Llama's tensors, with the names and shapes of Hugging Face's LlamaForCausalLM, and the additional
+ * tensors of its relatives (Qwen2ForCausalLM, Qwen3ForCausalLM). Hugging Face has three matrices
+ * for queries, keys and values, and two for gate and up; here each group is one product. Their
+ * columns are the width, a multiple of the padding, so there is no padding between them. Nor is
+ * there any between biases, of which model_spec_check() requires the same.
  */
 #include <stdio.h>
 
