@@ -1,9 +1,9 @@
 /*
- * The choice of the table of kernels of a worker.
+ * Choose a worker's table of kernels.
  *
- * The CPU's is linked in. The GPU's table is in libfirn-cuda.so. The search takes the path in
- * FIRN_CUDA_LIBRARY, else the program's folder, ../lib/firn from there, and the system's library
- * path. A shared object of another build is refused.
+ * The CPU's table is linked in. The GPU's table is in libfirn-cuda.so: at the path in
+ * FIRN_CUDA_LIBRARY, else in the program's folder, in ../lib/firn from there, or on the system's
+ * library path. A shared object of another build is refused.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 
 enum kernel_backend { KERNEL_BACKEND_CPU, KERNEL_BACKEND_CUDA };
 
-/* Arithmetic of a GPU's matrix products and the type of its activations; the CPU has f32 alone.
+/* Arithmetic of a GPU's matrix products and the type of its activations; the CPU has only f32.
  */
 enum kernel_precision { KERNEL_PRECISION_F32, KERNEL_PRECISION_TF32, KERNEL_PRECISION_BF16 };
 
@@ -26,8 +26,8 @@ int kernel_backend(enum kernel_backend backend, enum kernel_precision precision,
                    const struct kernel **ret_kernel, struct error *error) CHECK_RESULT;
 
 /**
- * kernel_backend_identity() - return the text that names the arithmetic of the backend on this
- * machine: equal on two machines where their results are equal
+ * kernel_backend_identity() - return the text that identifies the arithmetic of the backend on this
+ * machine: equal on two machines whose results are equal
  *
  * CUDA: the text of the first GPU, which need not be free. Return: as kernel_backend(), and -ENODEV
  */

@@ -1,10 +1,10 @@
 /*
- * The tensor operations of a transformer behind one table of functions, one table a backend.
+ * The tensor operations of a transformer, in one table of functions per backend.
  *
- * Memory: every tensor pointer is device memory of the backend that the table belongs to (host
- * memory for "cpu"), row-major and contiguous but for rows with a stride, and begins at a multiple
- * of 16 bytes. Parameters, gradients, optimizer state and statistics are f32. Activations have
- * kernel->activation_size bytes an element (f32 on cpu, bf16 or f32 on cuda), hence `void *`. A
+ * Memory: every tensor pointer is device memory of the table's backend (host memory for "cpu") and
+ * a multiple of 16 bytes. Tensors are row-major, and contiguous except for rows with a stride.
+ * Parameters, gradients, optimizer state and statistics are f32. Activations have
+ * kernel->activation_size bytes per element (f32 on cpu, bf16 or f32 on cuda), hence `void *`. A
  * `weight` has the same type as the activations.
  *
  * Exactness (the contract that elasticity rests on): the result of a call depends only on its
@@ -12,8 +12,8 @@
  * on timing. No operation may use an unordered reduction. "Accumulates" means that the call adds to
  * the present values, in one fixed order.
  *
- * Errors: operations are asynchronous on some backends and return nothing; a failure is sticky on
- * the device and comes out of synchronize(). All calls of one device come from one thread.
+ * Errors: operations are asynchronous on some backends and return nothing. A failure is sticky on
+ * the device, and synchronize() returns it. One thread makes all calls of one device.
  *
  * Letters: B batch, T context, N = B*T rows, C width, H heads, K heads of keys and values, D
  * columns of a head, V vocabulary, I and O the input and output width of a linear layer.
@@ -33,15 +33,15 @@ extern "C" {
 
 struct kernel_device;    /* opaque; one slot: a GPU, or a CPU slot of n threads */
 struct kernel_event;     /* opaque; a point in a queue */
-struct kernel_recording; /* opaque; calls of the compute queue that can be made again as one */
+struct kernel_recording; /* opaque; calls of the compute queue that can be repeated as one */
 
 #define KERNEL_ROUTES_MAX 5  /* queues of routes between GPUs */
-#define KERNEL_UUID_SIZE  16 /* bytes that name a device among all devices */
+#define KERNEL_UUID_SIZE  16 /* bytes that identify a device among all devices */
 
 /*
- * A device has a few queues. Calls of one queue run in the order in which they were made; queues
- * run beside each other unless an event orders them. Every operation is of the compute queue; the
- * others carry transfer(), or the work of another library on their streams. On cpu a call has
+ * A device has a few queues. Calls of one queue run in the order in which they were made. Queues
+ * run concurrently unless an event orders them. Every operation runs on the compute queue; the
+ * other queues run transfer(), or the work of another library on their streams. On cpu a call has
  * finished when it returns.
  */
 enum kernel_queue {
@@ -67,8 +67,8 @@ enum kernel_weight {
 struct kernel_linear {
     size_t rows, in, out; /* N, I, O */
     enum kernel_weight layout;
-    /* Elements from one row of the output, or of its gradient, to the next: rows that begin at
-     * aligned places where O is odd. Elements between two rows are neither read nor written. 0: O.
+    /* Elements from one row of the output, or of its gradient, to the next, so that rows are
+     * aligned even if O is odd. Elements between two rows are neither read nor written. 0: O.
      */
     size_t out_stride;
 };
@@ -80,13 +80,13 @@ static inline size_t kernel_linear_stride(const struct kernel_linear *shape)
 
 struct kernel_attention {
     size_t batch, context, width, heads; /* B, T, C, H; C divisible by H: D = C / H */
-    size_t kv_heads; /* K, divides H: query head h meets key and value head h / (H / K) */
+    size_t kv_heads; /* K, divides H: query head h uses key and value head h / (H / K) */
 };
 
 /*
- * The workspace that a library's attention may take on a device: two bytes for each score of one
- * sample, as cuDNN's deterministic backward wants on Hopper. A larger micro-batch is computed in
- * parts. The first KERNEL_ATTENTION_FREE_BYTES are among what firnd leaves to the libraries; the
+ * The workspace that a library's attention may take on a device: two bytes per score of one sample,
+ * as cuDNN's deterministic backward needs on Hopper. A larger micro-batch is computed in parts. The
+ * memory that firnd leaves to the libraries includes the first KERNEL_ATTENTION_FREE_BYTES; the
  * planner counts the rest (elastic/planner/planner_units.c).
  */
 #define KERNEL_ATTENTION_FREE_BYTES ((size_t)256 << 20)
@@ -107,8 +107,8 @@ struct kernel_adamw {
     float lr, beta1, beta2, epsilon, weight_decay;
     float gradient_scale; /* 1, or clip / norm when the global norm exceeds the clip */
     uint64_t step;        /* from 1: bias correction */
-    /* Rounding of bf16 weights: to nearest, or up with the probability of the part cut off, by
-     * Philox of the seed, the step, the tensor's stream and the element. */
+    /* Round bf16 weights to nearest, or up with the probability of the part cut off, by Philox of
+     * the seed, the step, the tensor's stream and the element. */
     bool stochastic_rounding;
     uint64_t rounding_seed;
 };
@@ -117,7 +117,7 @@ struct kernel_adamw {
 struct kernel_adamw_tensor {
     float *parameter, *first_moment, *second_moment;
     const float *gradient;
-    void *weight;    /* the parameter in the type of the activations; ignored where that is f32 */
+    void *weight;    /* the parameter in the type of the activations; ignored if that is f32 */
     size_t count;    /* elements */
     uint64_t stream; /* below 2^20: number of the tensor in the model, for stochastic rounding */
     bool decay;      /* weight decay applies */
@@ -135,7 +135,7 @@ struct kernel_flat_tensor {
 struct kernel {
     const char *name;       /* "cpu", "cuda" */
     size_t activation_size; /* bytes of one activation element */
-    /* Device memory is memory of the host: links and files may use it as it is. */
+    /* Device memory is host memory: links and files can use it directly. */
     bool host_memory;
 
     int (*open)(const struct kernel_options *options, struct kernel_device **ret_device,
@@ -150,19 +150,19 @@ struct kernel {
     int (*host_allocate)(struct kernel_device *device, size_t size_bytes,
                          void **ret_memory) CHECK_RESULT;
     void (*host_release)(struct kernel_device *device, void *memory);
-    /* Return the free and the total memory of the device. Both numbers are left alone on cpu, whose
-     * memory all processes share. Other processes may take the free memory meanwhile. */
+    /* Return the free and the total memory of the device. On cpu, whose memory all processes share,
+     * both numbers stay unchanged. Other processes may take the free memory meanwhile. */
     void (*memory)(struct kernel_device *device, size_t *ret_free_bytes, size_t *ret_total_bytes);
     /* @from_host is borrowed until the call returns */
     void (*upload)(struct kernel_device *device, void *to_device, const void *from_host,
                    size_t size_bytes);
-    /* @to_host is valid after synchronize(), or after an event behind it on the compute queue has
-       passed; a failed call leaves it alone */
+    /* @to_host is valid after synchronize(), or after a later event on the compute queue has
+     * passed; a failed call leaves it unchanged */
     void (*download)(struct kernel_device *device, void *to_host, const void *from_device,
                      size_t size_bytes);
     void (*copy)(struct kernel_device *device, void *to, const void *from, size_t size_bytes);
     void (*zero)(struct kernel_device *device, void *memory, size_t size_bytes);
-    /* Waits for all earlier calls, of all queues. 0, or the device's sticky failure. */
+    /* Wait for all earlier calls of all queues. Return: 0, or the device's sticky failure. */
     int (*synchronize)(struct kernel_device *device, struct error *error) CHECK_RESULT;
 
     /* An event is passed until it is first recorded. -ENOMEM. event_free(NULL) is allowed. */
@@ -176,8 +176,8 @@ struct kernel {
                        struct kernel_event *event);
     bool (*event_passed)(struct kernel_device *device, struct kernel_event *event);
     void (*event_wait)(struct kernel_device *device, struct kernel_event *event);
-    /* @from to @to, device memory or memory of host_allocate() on either side, as a call of @queue;
-       both are borrowed until an event after it has passed */
+    /* copy @from to @to as a call of @queue; either side is device memory or memory of
+     * host_allocate(). Both are borrowed until a later event has passed */
     void (*transfer)(struct kernel_device *device, enum kernel_queue queue, void *to,
                      const void *from, size_t size_bytes);
     /* Return the cudaStream_t of a queue, for other libraries; NULL: none (cpu). */
@@ -187,23 +187,22 @@ struct kernel {
     /*
      * Recording (a CUDA graph): the calls on the compute queue between begin and end are not
      * executed but kept; replay() executes all of them, with the same arguments, as one call.
-     * Operations, copy() and zero() may be recorded, without those that synchronize or take memory
-     * of the host; no other call of the device comes between. Begin and end fail where the backend
-     * cannot record (-ENOTSUP: recording is switched off, without a text). Then nothing has been
-     * executed and the device is as before. A recording is valid as long as all memory that it
-     * names. All four are NULL where a replay would cost as much as the calls (cpu).
+     * Operations, copy() and zero() may be recorded, except those that synchronize or take host
+     * memory. No other call of the device may come between. Begin and end fail if the backend
+     * cannot record (-ENOTSUP: recording is switched off; @error is not set). Then nothing has been
+     * executed and the device is unchanged. A recording is valid as long as all memory that it
+     * uses. All four are NULL if a replay would cost as much as the calls (cpu).
      */
     int (*record_begin)(struct kernel_device *device, struct error *error) CHECK_RESULT;
     int (*record_end)(struct kernel_device *device, struct kernel_recording **ret_recording,
                       struct error *error) CHECK_RESULT;
     void (*replay)(struct kernel_device *device, const struct kernel_recording *recording);
     void (*recording_free)(struct kernel_device *device, struct kernel_recording *recording);
-    /* Write one line for each thing that the results depend on: device, libraries, chosen
-     * algorithms */
+    /* Write one line for each dependency of the results: device, libraries, chosen algorithms */
     void (*describe)(struct kernel_device *device, char *ret_text, size_t size);
 
-    /* output (B,T,C) = token_table (V,C) [tokens (B,T) i32] + position_table (T,C); the latter
-       NULL: the tokens' rows alone */
+    /* output (B,T,C) = token_table (V,C) [tokens (B,T) i32] + position_table (T,C); position_table
+     * NULL: only the tokens' rows */
     void (*embedding_forward)(struct kernel_device *device, void *output, const int32_t *tokens,
                               const void *token_table, const void *position_table, size_t batch,
                               size_t context, size_t width);
@@ -216,7 +215,7 @@ struct kernel {
     /*
      * Layer norm: output (N,C), mean (N), rstd (N) from input (N,C), weight (C), bias (C); epsilon
      * 1e-5. With @branch (N,C) it adds to the residual stream first: sum (N,C) = input + branch, as
-     * residual() makes it, is normalized in place of input. NULL: sum is ignored.
+     * residual() computes it, is normalized instead of input. @branch NULL: sum is ignored.
      */
     void (*layernorm_forward)(struct kernel_device *device, void *output, float *mean, float *rstd,
                               void *sum, const void *input, const void *branch, const void *weight,
@@ -229,8 +228,8 @@ struct kernel {
                                size_t rows, size_t width);
 
     /*
-     * RMS norm (Zhang and Sennrich, 2019): output (N,C), rstd (N) from input (N,C), weight (C);
-     * sum and @branch as of layernorm_forward()
+     * RMS norm (Zhang and Sennrich, 2019): output (N,C), rstd (N) from input (N,C), weight (C); sum
+     * and @branch as in layernorm_forward()
      */
     void (*rmsnorm_forward)(struct kernel_device *device, void *output, float *rstd, void *sum,
                             const void *input, const void *branch, const void *weight,
@@ -244,7 +243,8 @@ struct kernel {
     /* output (N,O) = input (N,I) * weight + bias (O); bias may be NULL */
     void (*linear_forward)(struct kernel_device *device, void *output, const void *input,
                            const void *weight, const void *bias, struct kernel_linear shape);
-    /* before (N,O) as linear_forward() makes it, output = GELU of it; rows without a stride */
+    /* before (N,O) as linear_forward() computes it, output = GELU of before; rows without a
+     * stride */
     void (*linear_gelu_forward)(struct kernel_device *device, void *output, void *before,
                                 const void *input, const void *weight, const void *bias,
                                 struct kernel_linear shape);
@@ -253,7 +253,7 @@ struct kernel {
     void (*linear_backward)(struct kernel_device *device, void *d_input, float *d_weight,
                             float *d_bias, const void *d_output, const void *input,
                             const void *weight, struct kernel_linear shape);
-    /* the same where @input is GELU of @before (N,I): d_before (N,I) is overwritten; rows without a
+    /* the same for @input = GELU of @before (N,I): d_before (N,I) is overwritten; rows without a
      * stride */
     void (*linear_gelu_backward)(struct kernel_device *device, void *d_before, float *d_weight,
                                  float *d_bias, const void *d_output, const void *input,
@@ -262,15 +262,15 @@ struct kernel {
 
     /*
      * Choose the implementation of attention for @shape and take its workspace. Call once per
-     * shape; it may take seconds: before a step, never in a step. The backend's own kernels compute
-     * a shape that was not prepared. -ENOMEM: nothing was chosen; -EIO, -ENOSPC: nothing either,
-     * and synchronize() has the reason.
+     * shape, before a step and never within one, because it may take seconds. The backend's own
+     * kernels compute a shape that was not prepared. -ENOMEM: nothing was chosen; -EIO, -ENOSPC:
+     * the same, and synchronize() has the reason.
      */
     int (*attention_prepare)(struct kernel_device *device,
                              struct kernel_attention shape) CHECK_RESULT;
-    /* causal, grouped queries (Ainslie et al., "GQA", 2023) where K < H; qkv (B,T,C+2KD) = [q|k|v],
-       each head's columns contiguous; output (B,T,C);
-       log_sum (B,H,T) f32: the log-sum-exp of each row of scaled scores, kept for backward */
+    /* causal; grouped queries (Ainslie et al., "GQA", 2023) if K < H; qkv (B,T,C+2KD) = [q|k|v],
+       each head's columns contiguous; output (B,T,C); log_sum (B,H,T) f32: the log-sum-exp of each
+       row of scaled scores, kept for backward */
     void (*attention_forward)(struct kernel_device *device, void *output, float *log_sum,
                               const void *qkv, struct kernel_attention shape);
     /* d_qkv (B,T,C+2KD) is overwritten */
@@ -279,29 +279,29 @@ struct kernel {
                                struct kernel_attention shape);
 
     /*
-     * RMS norm of each head of queries and keys, before they are turned (Dehghani et al., "Scaling
-     * Vision Transformers to 22 Billion Parameters", 2023; Qwen3): output (B,T,C+2KD) from qkv,
-     * whose queries are normalized over the D columns of each head and multiplied with q_weight
-     * (D), its keys with k_weight (D), its values copied; rstd (N,H+K) f32
+     * RMS norm of each head of queries and keys, before the rotary embedding (Dehghani et al.,
+     * "Scaling Vision Transformers to 22 Billion Parameters", 2023; Qwen3): output (B,T,C+2KD) from
+     * qkv. Queries and keys are normalized over the D columns of each head and multiplied by
+     * q_weight (D) and k_weight (D); values are copied. rstd (N,H+K) f32
      */
     void (*headnorm_forward)(struct kernel_device *device, void *output, float *rstd,
                              const void *qkv, const void *q_weight, const void *k_weight,
                              float epsilon, struct kernel_attention shape);
-    /* d_qkv: the output's gradient becomes that of @qkv, in place; accumulates d_q_weight,
-     * d_k_weight (D) */
+    /* d_qkv: the output's gradient is replaced by that of @qkv; accumulates d_q_weight, d_k_weight
+     * (D) */
     void (*headnorm_backward)(struct kernel_device *device, void *d_qkv, float *d_q_weight,
                               float *d_k_weight, const void *qkv, const void *q_weight,
                               const void *k_weight, const float *rstd,
                               struct kernel_attention shape);
 
     /*
-     * Rotary position embedding (Su et al., "RoFormer", 2021), as Hugging Face's Llama has it:
-     * turns the queries and keys of qkv in place. Columns c and c + D/2 of a head are a pair;
-     * angles (T,D) f32: of each position the cosines of D/2 angles, then their sines. D is even.
+     * Rotary position embedding (Su et al., "RoFormer", 2021), as in Hugging Face's Llama: turns
+     * the queries and keys of qkv in place. Columns c and c + D/2 of a head are a pair; angles
+     * (T,D) f32: for each position the cosines of D/2 angles, then their sines. D is even.
      */
     void (*rotary_forward)(struct kernel_device *device, void *qkv, const float *angles,
                            struct kernel_attention shape);
-    /* turns their gradients back, in place */
+    /* turns the gradients of queries and keys back, in place */
     void (*rotary_backward)(struct kernel_device *device, void *d_qkv, const float *angles,
                             struct kernel_attention shape);
 
@@ -323,9 +323,9 @@ struct kernel {
     void (*residual)(struct kernel_device *device, void *output, const void *a, const void *b,
                      size_t count);
 
-    /* losses (N) f32 from logits (N,V), targets (N) i32, where -1 means no target: the loss of its
-     * row and its gradient below are 0 for any logits; rows of logits begin @stride >= V elements
-     * apart, and elements between two rows are neither read nor written */
+    /* losses (N) f32 from logits (N,V), targets (N) i32. Target -1 means no target: the row's loss,
+     * and its gradient in cross_entropy_fused(), are 0 for any logits. Rows of logits are @stride
+     * >= V elements apart, and elements between two rows are neither read nor written */
     void (*cross_entropy_forward)(struct kernel_device *device, float *losses, const void *logits,
                                   const int32_t *targets, size_t rows, size_t vocab, size_t stride);
     /* the same, and logits become their own gradient times @scale, in place */
@@ -341,15 +341,15 @@ struct kernel {
                     size_t count);
     void (*values)(struct kernel_device *device, float *values, const void *activations,
                    size_t count);
-    /* The sum of squares of each of several tensors: f64 partial sums over chunks of
-       KERNEL_NORM_CHUNK from a tensor's start, inside a chunk in one fixed order, chunks added in
-       index order. Waits for the compute queue, once for all; NAN after a failure. */
+    /* Compute the sum of squares of each of several tensors: f64 partial sums over chunks of
+     * KERNEL_NORM_CHUNK from a tensor's start, in one fixed order inside a chunk; chunks are added
+     * in index order. Wait once for the compute queue; NAN after a failure. */
     void (*norms_squared)(struct kernel_device *device, const struct kernel_flat_tensor *tensors,
                           size_t tensor_count, double *ret_sums);
     /* Compute for each of several tensors the sum over its words (the bits of an element) w_k of
        w_k * (2k + 1), the factor modulo 2^32, the sum modulo 2^64: any change of a single element
-       changes it, and all backends give the same sum for the same bits. Waits for the compute
-       queue, once for many; anything after a failure. */
+       changes it, and all backends give the same sum for the same bits. Wait once for the compute
+       queue; undefined after a failure. */
     void (*digests)(struct kernel_device *device, const struct kernel_flat_tensor *tensors,
                     size_t tensor_count, uint64_t *ret_digests);
     /* output = a + b, f32, elementwise; output may be a or b: one node of the reduction tree */

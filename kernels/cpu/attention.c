@@ -2,12 +2,12 @@
  * Causal attention by tiles (Dao et al., "FlashAttention", NeurIPS 2022; the running softmax is
  * Milakov and Gimelshein's, 2018).
  *
- * The share of a thread is one head of a sample; in backward, all query heads of one head of keys
+ * A thread's unit of work is one head of a sample; in backward, all query heads of one head of keys
  * and values, because these query heads add to the same gradients. Scores exist one tile at a time,
- * 64 queries by up to 256 keys, made and used by small matrix products while they are in the
- * cache; tiles above the diagonal are never made. Forward keeps of each row the highest score so
- * far and the sum of exponentials below it, and rescales the output when a new tile has a higher
- * one. Backward makes the probabilities again from the kept log-sum.
+ * 64 queries by up to 256 keys, computed and used by small matrix products while they are in the
+ * cache. Tiles above the diagonal are never computed. Forward keeps for each row the highest score
+ * so far and the sum of exponentials relative to it, and rescales the output when a new tile has a
+ * higher score. Backward recomputes the probabilities from the kept log-sum.
  *
  * Invariant: the order of the tiles and of the sums is a function of the shape, so the bits depend
  * neither on the thread count nor on the assignment of heads to threads.
@@ -21,8 +21,8 @@
 #define QUERIES DEVICE_TILE_QUERIES
 #define KEYS    DEVICE_TILE_KEYS
 
-/* One query head of one sample, with its keys and values: (T, D) matrices whose rows
-   are @stride (qkv) or @width (output) apart. */
+/* One query head of one sample, with its keys and values: (T, D) matrices with rows @stride (qkv)
+ * or @width (output) apart. */
 struct head {
     const float *query, *key, *value, *d_output;
     float *d_query, *d_key, *d_value;
@@ -289,7 +289,7 @@ static void backward_head(const struct head *h, struct device_scratch *scratch)
     }
 }
 
-/* The query heads of a group add to the gradients of the same keys and values, in index order. */
+/* The query heads of a group add in index order to the gradients of the same keys and values. */
 static void backward_share(const void *context, size_t begin, size_t end,
                            struct device_scratch *scratch)
 {

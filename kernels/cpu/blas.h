@@ -5,8 +5,8 @@
  * on state of the calling thread (OpenMP keeps one count per thread, and a new thread begins with
  * all cores) and on concurrent callers. The bits of a product can depend on the division.
  *
- * Design: the team of the device divides the work (device.h), and every call sets the count of its
- * thread to one again. The sum over the inner dimension is never divided.
+ * Design: the team of the device divides the work (device.h), and every call resets its thread's
+ * count to one. The sum over the inner dimension is never divided.
  */
 #pragma once
 
@@ -20,7 +20,7 @@ struct blas_product {
     const float *left, *right;
     size_t left_stride, right_stride, result_stride;
     bool left_transposed, right_transposed;
-    float alpha, beta; /* with beta 0 the result is not read: it may hold anything, NaN too */
+    float alpha, beta; /* with beta 0 the result is not read and may have any content, even NaN */
     float *result;
 };
 

@@ -6,8 +6,8 @@
 #include "base/compiler.h"
 #include "kernels/openblas_core.h"
 
-/* The cores of OpenBLAS that use no AVX2. A name that is not in this list, from a later version for
- * example, may be better than every core known here. */
+/* The cores of OpenBLAS that do not use AVX2. A name that is not in this list, for example from a
+ * later version, may be better than every core known here. */
 static const char *const old_cores[] = {
     "Unknown", "Katmai",    "Coppermine", "Northwood", "Prescott",    "Banias",       "Atom",
     "Core2",   "Penryn",    "Dunnington", "Nehalem",   "Sandybridge", "Athlon",       "Opteron",

@@ -4,7 +4,7 @@
  *     loss = log sum exp(x - highest) + highest - x[t]
  *     d loss / d x = exp(x - highest) / sum - [t]
  *
- * A row of a large vocabulary just fits into the L2 cache, so it is read from memory once: for its
+ * A row of a large vocabulary just fits into the L2 cache, so it is read from memory once, for its
  * highest element; the other passes find it in the cache. The fused form stores the exponentials in
  * the row while it adds them, so each is computed once.
  */
@@ -21,7 +21,7 @@
 struct cross_entropy {
     float *losses;
     const float *logits;
-    float *gradients; /* NULL, or the logits once more */
+    float *gradients; /* NULL, or the memory of the logits */
     const int32_t *targets;
     float scale;
     size_t vocab, stride; /* elements of a row, and from one to the next */

@@ -25,14 +25,15 @@ int device_open(const struct kernel_options *options, struct kernel_device **ret
 void device_close(struct kernel_device *device);
 int device_allocate(struct kernel_device *device, size_t size_bytes,
                     void **ret_memory) CHECK_RESULT;
-/* Leave both numbers alone: the memory of the host is shared by all processes. */
+/* Leave both numbers unchanged: all processes share the host's memory. */
 void device_memory(struct kernel_device *device, size_t *ret_free_bytes, size_t *ret_total_bytes);
 void device_release(struct kernel_device *device, void *memory);
 void device_copy(struct kernel_device *device, void *to, const void *from, size_t size_bytes);
 void device_zero(struct kernel_device *device, void *memory, size_t size_bytes);
 int device_synchronize(struct kernel_device *device, struct error *error) CHECK_RESULT;
 
-/* device_queue.c: every call has finished when it returns, so queues and events are empty. */
+/* device_queue.c: every call has finished when it returns, so queues are empty and events do
+ * nothing. */
 int device_event_new(struct kernel_device *device, struct kernel_event **ret_event) CHECK_RESULT;
 void device_event_free(struct kernel_device *device, struct kernel_event *event);
 void device_event_record(struct kernel_device *device, struct kernel_event *event,
@@ -54,7 +55,8 @@ typedef void (*device_share)(const void *context, size_t begin, size_t end,
 
 /**
  * device_for() - split the items [0, @count) among the threads of the device
- * @grain: shares begin at multiples of it, and fewer items than two grains stay on the caller
+ * @grain: shares begin at multiples of it; with fewer items than two grains the caller does all of
+ * them
  *
  * Thread t of n gets the t-th of n equal runs of grains: a function of count and n alone.
  */

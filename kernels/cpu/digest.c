@@ -1,6 +1,6 @@
 /*
- * Digests of tensors: threads make the sums of their chunks, the caller adds these. Sums of whole
- * numbers, modulo 2^64: no order is needed.
+ * Digests of tensors: threads compute the sums of their chunks, and the caller adds these. They are
+ * sums of integers modulo 2^64, so no order is needed.
  */
 #include <string.h>
 

@@ -3,7 +3,7 @@
  *
  *     gelu(x) = x (1 + tanh u) / 2,   u = sqrt(2 / pi) (x + 0.044715 x^3)
  *
- * (1 + tanh u) / 2 is the sigmoid of 2u, which is accurate also where tanh is close to -1.
+ * (1 + tanh u) / 2 is the sigmoid of 2u, which is accurate even where tanh is close to -1.
  */
 #include "kernels/cpu/level.h"
 #include "kernels/cpu/vector_math.h"

@@ -69,8 +69,8 @@ static void backward_input_share(const void *context, size_t begin, size_t end,
         }
 }
 
-/* One vector of columns of the heads from @first to before @end: over all rows, and in each over
-   its heads in order. */
+/* Add one vector of columns of the heads [@first, @end): over all rows, and in each row over its
+ * heads in order. */
 static void backward_columns(const struct headnorm *h, float *d_weight, size_t first, size_t end,
                              size_t column, size_t left)
 {
@@ -122,7 +122,7 @@ void OPERATION(headnorm_forward)(struct kernel_device *device, void *output, flo
     device_for(device, shape.batch * shape.context, ROW_GRAIN, forward_share, &h);
 }
 
-/* The weights' gradients come first: the input's gradient overwrites the output's. */
+/* Compute the weights' gradients first: the input's gradient overwrites the output's. */
 void OPERATION(headnorm_backward)(struct kernel_device *device, void *d_qkv, float *d_q_weight,
                                   float *d_k_weight, const void *qkv, const void *q_weight,
                                   const void *k_weight, const float *rstd,

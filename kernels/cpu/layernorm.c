@@ -106,7 +106,7 @@ static void backward_input_share(const void *context, size_t begin, size_t end,
         backward_row(context, row);
 }
 
-/* One vector of columns: its sums stay in registers over all rows. */
+/* Add one vector of columns, whose sums stay in registers over all rows. */
 static void backward_columns(const struct layernorm *l, size_t column, size_t left)
 {
     vec weight_sum = vec_zero(), bias_sum = vec_zero();

@@ -1,5 +1,5 @@
 /*
- * The operations of one level of vector instructions (levels.h). CPU_LEVEL is given by the build:
+ * The operations of one level of vector instructions (levels.h). The build sets CPU_LEVEL:
  * portable, avx2 or avx512; OPERATION(x) is the name of x at that level.
  */
 #pragma once

@@ -2,13 +2,13 @@
  * Linear layers: three matrix products.
  *
  * Invariant: the division of a product is a function of its shape and the number of threads alone.
- * Each thread makes whole columns (or rows) of the result by one call of OpenBLAS.
+ * Each thread computes whole columns (or rows) of the result with one call of OpenBLAS.
  */
 #include "kernels/cpu/blas.h"
 #include "kernels/cpu/level.h"
 #include "kernels/cpu/vector.h"
 
-#define GRAIN     64 /* columns or rows of a share: a multiple of every OpenBLAS register tile */
+#define GRAIN     64 /* columns or rows per share: a multiple of every OpenBLAS register tile */
 #define ROW_GRAIN 16
 
 static void rows_share(const void *context, size_t begin, size_t end,
@@ -66,7 +66,7 @@ static void fill_share(const void *context, size_t begin, size_t end,
         memcpy(b->output + row * b->stride, b->bias, b->width * sizeof(float));
 }
 
-/* A column's rows are added in index order, so the bits do not depend on the thread count. */
+/* Add a column's rows in index order, so the bits do not depend on the thread count. */
 static void sum_columns(const struct bias *b, size_t column, size_t left)
 {
     vec sum = vec_zero();
@@ -105,7 +105,7 @@ void OPERATION(linear_forward)(struct kernel_device *device, void *output, const
     multiply(device, p);
 }
 
-/* The product is most of the work; a fused GELU would save nothing.
+/* The product is most of the work, so a fused GELU would save nothing.
  */
 void OPERATION(linear_gelu_forward)(struct kernel_device *device, void *output, void *before,
                                     const void *input, const void *weight, const void *bias,

@@ -1,6 +1,6 @@
 /*
- * The sums of squares of tensors: threads make the partial sums of the chunks, the
- * caller adds them in index order. Blocks of chunks keep the partial sums on the stack.
+ * Sums of squares of tensors: threads compute the partial sums of the chunks, and the caller adds
+ * them in index order. Working in blocks of chunks keeps the partial sums on the stack.
  */
 #include "kernels/cpu/level.h"
 #include "kernels/cpu/vector.h"

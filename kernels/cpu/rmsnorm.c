@@ -1,6 +1,6 @@
 /*
  * RMS normalization (Zhang and Sennrich, 2019), which divides a row by the root of its mean square.
- * Split among the threads as layernorm.c is: rows, but columns for the gradient of the weight.
+ * Rows are split among the threads, but columns for the gradient of the weight, as in layernorm.c.
  */
 #include "kernels/cpu/level.h"
 #include "kernels/cpu/row.h"
@@ -48,7 +48,7 @@ static void backward_input_share(const void *context, size_t begin, size_t end,
         backward_row(context, row);
 }
 
-/* One vector of columns: its sum stays in a register over all rows. */
+/* Add one vector of columns, whose sum stays in a register over all rows. */
 static void backward_columns(const struct rmsnorm *r, size_t column, size_t left)
 {
     vec sum = vec_zero();

@@ -1,6 +1,6 @@
 /*
- * Rotary position embedding (Su et al., "RoFormer", 2021): each pair of columns of a query or key
- * is turned by an angle that grows with the position. Backward turns the gradient back.
+ * Rotary position embedding (Su et al., "RoFormer", 2021): turn each pair of columns of a query or
+ * key by an angle that grows with the position. Backward turns the gradient back.
  */
 #include "kernels/cpu/level.h"
 #include "kernels/cpu/vector.h"

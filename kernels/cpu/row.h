@@ -3,7 +3,7 @@
 
 #include "kernels/cpu/vector.h"
 
-/** row_add() - to = a + b; @to may be either */
+/** row_add() - compute to = a + b; @to may be either */
 static inline void row_add(float *to, const float *a, const float *b, size_t count)
 {
     for (size_t c = 0; c < count; c += VEC_LANES) {
@@ -13,8 +13,8 @@ static inline void row_add(float *to, const float *a, const float *b, size_t cou
     }
 }
 
-/** row_stream() - row @row of the residual stream before a norm: of @input, or of @sum, which
-    becomes the sum of @input and @branch; @branch may be NULL */
+/** row_stream() - return row @row of the residual stream before a norm: of @input if @branch is
+ * NULL, else of @sum, whose row becomes the sum of @input and @branch */
 static inline const float *row_stream(float *sum, const float *input, const float *branch,
                                       size_t row, size_t width)
 {
@@ -26,7 +26,7 @@ static inline const float *row_stream(float *sum, const float *input, const floa
     return sum + at;
 }
 
-/** row_scale() - row *= factor */
+/** row_scale() - multiply the row by @factor */
 static inline void row_scale(float *row, float factor, size_t count)
 {
     for (size_t c = 0; c < count; c += VEC_LANES) {
@@ -35,7 +35,7 @@ static inline void row_scale(float *row, float factor, size_t count)
     }
 }
 
-/** row_highest() - -INFINITY for an empty row */
+/** row_highest() - return the highest element; -INFINITY for an empty row */
 static inline float row_highest(const float *row, size_t count)
 {
     vec highest = vec_set(-INFINITY);
@@ -44,7 +44,7 @@ static inline float row_highest(const float *row, size_t count)
     return vec_highest(highest);
 }
 
-/** row_dot() - the sum of the products */
+/** row_dot() - return the sum of the products */
 static inline float row_dot(const float *a, const float *b, size_t count)
 {
     vec sum = vec_zero();
@@ -56,7 +56,8 @@ static inline float row_dot(const float *a, const float *b, size_t count)
 }
 
 /**
- * row_rmsnorm() - output = x rstd weight; returns rstd, one over the root of the mean square of x
+ * row_rmsnorm() - compute output = x rstd weight; return rstd, one over the root of the mean square
+ * of x
  */
 static inline float row_rmsnorm(float *output, const float *x, const float *weight, float epsilon,
                                 size_t count)
@@ -72,8 +73,8 @@ static inline float row_rmsnorm(float *output, const float *x, const float *weig
 }
 
 /**
- * row_rmsnorm_backward() - with n = x rstd and g = d_output weight:
- *     d_input = before + rstd (g - n times mean over the row of g n)
+ * row_rmsnorm_backward() - compute, with n = x rstd and g = d_output weight: d_input = before +
+ *     rstd (g - n times mean over the row of g n)
  * @before: NULL for zeros; it and @d_output may each be the memory of d_input
  */
 static inline void row_rmsnorm_backward(float *d_input, const float *before, const float *d_output,

@@ -7,7 +7,7 @@ typedef struct {
     __m256 low, high;
 } vec;
 
-/* Sixteen f64 lanes to add squares in. */
+/* Sixteen f64 lanes for sums of squares. */
 typedef struct {
     __m256d quarter[4];
 } vec_double;
@@ -91,7 +91,7 @@ static inline vec vec_sqrt(vec a)
     return (vec){_mm256_sqrt_ps(a.low), _mm256_sqrt_ps(a.high)};
 }
 
-/* b where either is NaN */
+/* returns b if either is NaN */
 static inline vec vec_max(vec a, vec b)
 {
     return (vec){_mm256_max_ps(a.low, b.low), _mm256_max_ps(a.high, b.high)};
@@ -123,7 +123,7 @@ static inline __m256 vec_power_of_two_half(__m256 a)
     return _mm256_castsi256_ps(_mm256_add_epi32(exponent, _mm256_set1_epi32(127 << 23)));
 }
 
-/* 2^n where the low bits of @a's representation are n: see vec_exp() */
+/* 2^n, with n in the low bits of @a's representation: see vec_exp() */
 static inline vec vec_power_of_two(vec a)
 {
     return (vec){vec_power_of_two_half(a.low), vec_power_of_two_half(a.high)};

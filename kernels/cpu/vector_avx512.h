@@ -5,7 +5,7 @@
 
 typedef __m512 vec;
 
-/* Sixteen f64 lanes to add squares in. */
+/* Sixteen f64 lanes for sums of squares. */
 typedef struct {
     __m512d low, high;
 } vec_double;
@@ -76,7 +76,7 @@ static inline vec vec_sqrt(vec a)
     return _mm512_sqrt_ps(a);
 }
 
-/* b where either is NaN */
+/* returns b if either is NaN */
 static inline vec vec_max(vec a, vec b)
 {
     return _mm512_max_ps(a, b);
@@ -98,7 +98,7 @@ static inline vec vec_if_less(vec a, vec b, vec yes, vec no)
     return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), no, yes);
 }
 
-/* 2^n where the low bits of @a's representation are n: see vec_exp() */
+/* 2^n, with n in the low bits of @a's representation: see vec_exp() */
 static inline vec vec_power_of_two(vec a)
 {
     __m512i exponent = _mm512_slli_epi32(_mm512_castps_si512(a), 23);

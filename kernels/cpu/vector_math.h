@@ -1,10 +1,11 @@
-/* Exponentials on sixteen lanes (vector.h): libm's take one number at a time, and are too slow. */
+/* Exponentials on sixteen lanes (vector.h): libm's functions take one number at a time and are too
+ * slow. */
 #pragma once
 
 #include "kernels/cpu/vector.h"
 
 /**
- * vec_exp() - e^x within 1 unit in the last place
+ * vec_exp() - compute e^x within 1 unit in the last place
  *
  * Cody and Waite: x = n ln 2 + r with |r| <= ln 2 / 2; e^r by a minimax polynomial made for this
  * interval (relative error 2^-28); the result is 2^n e^r. Below -87 (e^-87 is near the smallest
@@ -34,7 +35,8 @@ static inline vec vec_exp(vec x)
 }
 
 /**
- * vec_sigmoid() - s(x) = 1 / (1 + e^-x) and its complement 1 - s(x), neither by cancellation
+ * vec_sigmoid() - compute s(x) = 1 / (1 + e^-x) and its complement 1 - s(x), both without
+ * cancellation
  */
 static inline void vec_sigmoid(vec x, vec *ret_value, vec *ret_complement)
 {

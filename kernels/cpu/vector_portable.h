@@ -1,7 +1,7 @@
 /*
- * vector.h in plain C: the definition that the other two must agree with, and the fallback for
- * processors without AVX2. Without an fma instruction fmaf() is a slow library call; it is kept,
- * because the result must not depend on the machine.
+ * vector.h in plain C: the definition with which the other two must agree, and the fallback for
+ * processors without AVX2. Without an fma instruction, fmaf() is a slow library call. It is used
+ * anyway, because the result must not depend on the machine.
  */
 #pragma once
 
@@ -9,7 +9,7 @@ typedef struct {
     float lane[VEC_LANES];
 } vec;
 
-/* Sixteen f64 lanes to add squares in. */
+/* Sixteen f64 lanes for sums of squares. */
 typedef struct {
     double lane[VEC_LANES];
 } vec_double;
@@ -81,7 +81,7 @@ static inline vec vec_sqrt(vec a)
     VEC_EACH(sqrtf(a.lane[l]));
 }
 
-/* b where either is NaN */
+/* returns b if either is NaN */
 static inline vec vec_max(vec a, vec b)
 {
     VEC_EACH(a.lane[l] > b.lane[l] ? a.lane[l] : b.lane[l]);
@@ -103,7 +103,7 @@ static inline vec vec_if_less(vec a, vec b, vec yes, vec no)
     VEC_EACH(a.lane[l] < b.lane[l] ? yes.lane[l] : no.lane[l]);
 }
 
-/* 2^n where the low bits of @a's representation are n: see vec_exp() */
+/* 2^n, with n in the low bits of @a's representation: see vec_exp() */
 static inline vec vec_power_of_two(vec a)
 {
     uint32_t bits[VEC_LANES];

@@ -1,8 +1,8 @@
 /*
  * Sums over the rows of a matrix, column by column, added to f32 gradients: biases and the
- * parameters of norms. In two steps without atomics: each block adds COLUMN_ROWS rows (more when
- * there are more than COLUMN_PARTS_MAX parts, or the workspace has no room for as many) of
- * COLUMN_THREADS packs of columns in index order; then each column's parts are added in index
+ * parameters of norms. There are two steps, without atomics. First each block adds COLUMN_ROWS rows
+ * (more if there would be more than COLUMN_PARTS_MAX parts, or more than fit the workspace) of
+ * COLUMN_THREADS packs of columns in index order. Then each column's parts are added in index
  * order, and the sum is added to the gradient. The order follows from the shape.
  *
  * A Terms gives the summands of a row and a pack of columns: TERMS sums at once.
@@ -78,7 +78,7 @@ __global__ void column_finish_kernel(float *d_a, float *d_b, const float *partia
     if (column >= width)
         return;
     float a = 0.0f, b = 0.0f;
-#pragma unroll 16 /* loads in flight: a few blocks run this, one sum behind the other */
+#pragma unroll 16 /* loads in flight: a few blocks run this, one sum after the other */
     for (unsigned part = 0; part < parts; part++) {
         a += partials[(size_t)part * COUNT * width + column];
         if (COUNT > 1)

@@ -1,21 +1,22 @@
 /*
- * The fused classifier: a block a row. The first pass goes over the vocabulary in chunks of a pack
- * a thread and keeps each thread's highest logit with the sum of exponentials relative to it; the
- * threads are joined in a fixed order. The second pass goes back from the end, with the row still
- * in the L2 cache, and writes the gradient over the logits. There is never a row of probabilities.
+ * The fused classifier: one block per row. The first pass reads the vocabulary in chunks of one
+ * pack per thread and keeps each thread's highest logit and the sum of exponentials relative to it;
+ * the threads' results are joined in a fixed order. The second pass goes back from the end, with
+ * the row still in the L2 cache, and writes the gradient over the logits. A row of probabilities
+ * never exists.
  *
- * Blocks are as large as they can be: two fit a multiprocessor, and the rows at work on an H100 are
- * then 26 MB of bf16 at a vocabulary of 50,257, of 50 MB that the cache has.
+ * Blocks are as large as possible: two fit a multiprocessor. With a vocabulary of 50,257 the active
+ * rows of an H100 are then 26 MB of bf16, of its cache's 50 MB.
  *
- * A NaN among the logits makes the sum, and so the loss, NaN. A row whose target is negative counts
- * for nothing: its logits are not read, and its gradient is written as zeros.
+ * A NaN among the logits makes the sum, and so the loss, NaN. A row with a negative target does not
+ * count: its logits are not read, and its gradient is written as zeros.
  */
 #include "kernels/cuda/operations.cuh"
 
 #define ROW_THREADS 1024
 
-/* One step of the running highest element and the sum relative to it: of a pack at once, so that
- * an element costs one exponential. */
+/* Update the running highest element and the sum relative to it by a whole pack, so that an element
+ * costs one exponential. */
 template <int COUNT>
 __device__ inline void take(const float (&x)[COUNT], float *highest, float *sum)
 {

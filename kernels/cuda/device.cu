@@ -84,8 +84,9 @@ static cudaError_t make_staging(struct cuda_staging *staging)
     return cudaSuccess;
 }
 
-/* What goes between GPUs comes first: its few blocks begin as soon as blocks of a product end, and
- * a peer waits for them. Of equal priority they would begin after all blocks of that product. */
+/* Traffic between GPUs has priority: a peer waits for it, and its few blocks start as soon as
+ * blocks of a product end. With equal priority they would start after all blocks of that
+ * product. */
 static cudaError_t make_queues(cudaStream_t queues[KERNEL_QUEUES])
 {
     int least = 0, greatest = 0;
@@ -139,7 +140,7 @@ int cuda_device_open(const struct kernel_options *options, enum cuda_precision p
     return 0;
 }
 
-/* Close the device. Any member may be missing, after a failed open. Errors of a release are
+/* Close the device. After a failed open any member may be missing. Errors of a release are
  * ignored. */
 void cuda_device_close(struct kernel_device *device)
 {
@@ -178,7 +179,7 @@ int cuda_allocate(struct kernel_device *device, size_t size_bytes, void **ret_me
         return -ENOMEM;
     }
     cuda_zero(device, memory, wanted_bytes);
-    /* Other queues may write the memory next, and they do not wait for the compute queue. */
+    /* Other queues may write the memory next, without waiting for the compute queue. */
     device_note(device, cudaStreamSynchronize(device_stream(device)), "clearing new memory");
     *ret_memory = memory;
     return 0;

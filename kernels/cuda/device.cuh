@@ -1,13 +1,13 @@
 /*
  * A GPU as a kernel_device: its queues, its fixed workspace, its sticky failure.
  *
- * Problem: operations return nothing, a launch may fail, and an asynchronous failure comes out
- * later. Design: device_note() keeps the first failure with the name of the call that met it;
+ * Problem: operations return nothing, a launch may fail, and an asynchronous failure is reported
+ * later. Design: device_note() keeps the first failure with the name of the call that returned it;
  * later calls are still issued (the driver refuses them), and synchronize() reports the failure. A
  * sticky failure ends the worker; nothing here tries to recover a context.
  *
  * Memory: all temporary memory of operations is in one workspace of fixed size, made by open(). It
- * is used in stream order by one operation at a time, on the compute queue alone.
+ * is used in stream order by one operation at a time, only on the compute queue.
  */
 #pragma once
 
@@ -20,7 +20,7 @@ enum cuda_precision { CUDA_BF16, CUDA_TF32, CUDA_F32 };
 
 #define CUDA_PRODUCT_WORKSPACE_BYTES                                                               \
     ((size_t)32 << 20)                              /* for cuBLASLt; Hopper wants 32 MiB */
-#define CUDA_WORKSPACE_BYTES     ((size_t)64 << 20) /* partial sums and the like of our kernels */
+#define CUDA_WORKSPACE_BYTES     ((size_t)64 << 20) /* partial sums etc. of our kernels */
 #define CUDA_STAGING_CHUNKS      4
 #define CUDA_STAGING_CHUNK_BYTES ((size_t)4 << 20)
 
@@ -54,7 +54,7 @@ struct kernel_device {
     double *partial_sums; /* pinned: results of norms on the host */
     cudaError_t failure;  /* the first one; cudaSuccess while all is well */
     const char *failed_call;
-    char failure_text[256]; /* "" unless the failure is not the runtime's */
+    char failure_text[256]; /* "" unless device_fail() has set it */
 };
 
 static inline cudaStream_t device_stream(const struct kernel_device *device)
@@ -64,10 +64,10 @@ static inline cudaStream_t device_stream(const struct kernel_device *device)
 
 /** device_note() - keep the first failure; @call is a literal */
 void device_note(struct kernel_device *device, cudaError_t result, const char *call);
-/** device_fail() - keep a failure outside of the runtime: an unsupported shape, cuBLASLt */
+/** device_fail() - keep a failure outside the runtime: an unsupported shape, cuBLASLt */
 void device_fail(struct kernel_device *device, const char *call, const char *text);
 
-/* After a launch. */
+/* Use after a launch. */
 #define DEVICE_LAUNCHED(device, call) device_note((device), cudaGetLastError(), (call))
 
 /** cuda_device_supported() - return whether the kernels are compiled for such a device */

@@ -1,15 +1,15 @@
 /*
- * Digests of tensors: each block of a few hundred makes a sum of its words, the host adds the sums
- * of a tensor. Sums of whole numbers, modulo 2^64: no order is needed. The sums of all tensors lie
- * one behind the other, so that the host waits once and not for each.
+ * Digests of tensors: each of a few hundred blocks adds up its words, and the host adds the sums of
+ * a tensor. These are sums of integers modulo 2^64, so no order is needed. The sums of all tensors
+ * are contiguous, so the host waits once and not per tensor.
  */
 #include "kernels/cuda/operations.cuh"
 
 #define DIGEST_THREADS 256
-#define DIGEST_BLOCKS  512 /* of one tensor: enough to keep every device busy */
-#define DIGEST_WORDS   4   /* of one access */
+#define DIGEST_BLOCKS  512 /* per tensor: enough to keep every device busy */
+#define DIGEST_WORDS   4   /* per access */
 #define TENSORS_MAX                                                                                \
-    (CUDA_STAGING_CHUNK_BYTES / (DIGEST_BLOCKS * sizeof(uint64_t))) /* of one wait */
+    (CUDA_STAGING_CHUNK_BYTES / (DIGEST_BLOCKS * sizeof(uint64_t))) /* per wait */
 
 static __device__ inline uint64_t weighed(uint32_t word, size_t index)
 {

@@ -70,7 +70,7 @@ template <typename T> struct sum_map {
     }
 };
 
-/* Four elements at a time: the f32 side has 16-byte accesses, the other side accesses of four
+/* Cast four elements at a time: the f32 side has 16-byte accesses, the other side accesses of four
  * elements.
  */
 template <typename To, typename From> struct cast_map {

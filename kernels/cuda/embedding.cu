@@ -1,9 +1,9 @@
 /*
- * Token and position embedding. Backward without atomics and without a sort: the block of a row
- * ends at once unless the row is the first one with its token; then it walks the later rows and
- * adds those with the same token in index order, exactly as one thread would. Reading the tokens
- * again for each row costs N^2 / 2 comparisons, all from the L2 cache: small beside a layer for the
- * N of a micro-batch.
+ * Token and position embedding. Backward uses neither atomics nor a sort. The block of a row ends
+ * at once unless the row is the first one with its token. Then it walks the later rows and adds
+ * those with the same token in index order, exactly as one thread would. Reading the tokens again
+ * for each row costs N^2 / 2 comparisons, all from the L2 cache: little compared with a layer, for
+ * the N of a micro-batch.
  */
 #include "kernels/cuda/operations.cuh"
 

@@ -16,7 +16,7 @@ template <typename T> __device__ inline T *entry_memory(T *pointer)
     return pointer;
 }
 
-/* Of one launch: a stage of 80 layers has fewer entries; more entries take several launches. */
+/* Per launch: a stage of 80 layers has fewer entries; more entries take several launches. */
 #define ENTRIES_MAX 1024
 
 /** entry_of_block() - return the entry of this block: the last with first_block <= blockIdx.x

@@ -7,7 +7,7 @@
 
 #define HEAD_WARPS 4
 
-/* Where heads lie: rows of heads + 2 * kv_heads heads of depth columns. */
+/* The layout of heads: rows of heads + 2 * kv_heads heads of depth columns. */
 struct head_rows {
     size_t rows, heads, kv_heads, depth;
 
@@ -132,7 +132,7 @@ static void forward(struct kernel_device *device, T *output, float *rstd, const 
     DEVICE_LAUNCHED(device, "headnorm_forward");
 }
 
-/* The weights' gradients come first: the input's gradient overwrites the output's. */
+/* Compute the weights' gradients first: the input's gradient overwrites the output's. */
 template <typename T, bool ALIGNED>
 static void backward(struct kernel_device *device, T *d_qkv, float *d_q_weight, float *d_k_weight,
                      const T *qkv, const T *q_weight, const T *k_weight, const float *rstd,

@@ -13,7 +13,7 @@
 #define VERSION_SIZE 16
 
 /* Find the version in the line "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.82.07  ...":
- * the first word of digits and points alone. */
+ * the first word that has only digits and points. */
 static bool find_version(const char *line, char ret_version[VERSION_SIZE])
 {
     for (const char *word = line; *word != '\0';) {
@@ -28,7 +28,7 @@ static bool find_version(const char *line, char ret_version[VERSION_SIZE])
     return false;
 }
 
-/* The version of the kernel's module; of the interface where that cannot be read. */
+/* Write the version of the kernel module or, if it cannot be read, of the interface. */
 static void driver_version(char ret_version[VERSION_SIZE])
 {
     FILE *file = fopen("/proc/driver/nvidia/version", "re");
@@ -43,7 +43,7 @@ static void driver_version(char ret_version[VERSION_SIZE])
         snprintf(ret_version, VERSION_SIZE, "CUDA %d", version);
 }
 
-/* NVRTC, as cuDNN loads it; "none": cuDNN compiles nothing. */
+/* Write the version of NVRTC, as cuDNN loads it; "none": cuDNN compiles nothing. */
 static void nvrtc_version(char ret_version[VERSION_SIZE])
 {
     char name[32];
@@ -54,7 +54,7 @@ static void nvrtc_version(char ret_version[VERSION_SIZE])
     if (cudaRuntimeGetVersion(&runtime) != cudaSuccess)
         return;
     snprintf(name, sizeof(name), "libnvrtc.so.%d", runtime / 1000);
-    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL); /* stays: cuDNN may have it open */
+    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL); /* stays open: cuDNN may use it */
     if (library != NULL)
         *(void **)&version = dlsym(library, "nvrtcVersion");
     if (version != NULL && version(&major, &minor) == 0)

@@ -1,7 +1,8 @@
 /*
  * A function of every element, shared by the flat operations. A thread takes MAP_PACKS packs of 16
- * bytes, loads all of them, then computes and stores, so several loads are in flight; input and
- * output may be the same memory, since an element depends on its own place alone.
+ * bytes, loads all of them, then computes and stores, so several loads are in flight. Input and
+ * output may be the same memory, because an output element depends only on the input element at its
+ * place.
  *
  * A Function has: `element` (the type a pack is counted in), `input` (filled by load()),
  * load(input &, index, left) and store(input &, index, left). The memory begins at a multiple of 16

@@ -1,8 +1,8 @@
 /*
- * The sums of squares of tensors: a block a chunk of KERNEL_NORM_CHUNK elements makes
- * its f64 sum in one order; the host adds the chunks of each tensor in index order. One launch
- * makes the chunks of all tensors, by a table, and their sums lie one behind the other: the host
- * waits once and not for each tensor.
+ * Sums of squares of tensors: one block per chunk of KERNEL_NORM_CHUNK elements computes its f64
+ * sum in one order; the host adds the chunks of each tensor in index order. One launch computes the
+ * chunks of all tensors, by a table, and their sums are contiguous, so the host waits once and not
+ * per tensor.
  */
 #include "kernels/cuda/entries.cuh"
 #include "kernels/cuda/operations.cuh"
@@ -10,7 +10,7 @@
 #define NORM_THREADS 256
 #define NORM_LANES   4
 #define NORM_PACKS   (KERNEL_NORM_CHUNK / (NORM_THREADS * NORM_LANES))
-#define CHUNKS_MAX   (CUDA_STAGING_CHUNK_BYTES / sizeof(double)) /* of one wait */
+#define CHUNKS_MAX   (CUDA_STAGING_CHUNK_BYTES / sizeof(double)) /* per wait */
 
 struct norm_entry {
     const float *values; /* of its first block */
@@ -45,7 +45,8 @@ static __global__ void __launch_bounds__(NORM_THREADS)
         partial_sums[blockIdx.x] = sum;
 }
 
-/* The chunks of one launch, until the device has made their sums and the host has added them. */
+/* The chunks of one launch, until the device has computed their sums and the host has added
+ * them. */
 struct norms {
     struct kernel_device *device;
     const struct kernel_flat_tensor *tensors;

@@ -2,8 +2,8 @@
  * The base of every CUDA file of the backend: the runtime, a launch, bf16, 16-byte accesses and
  * sums over a warp or a block.
  *
- * Everything but the launch, inline assembly and conversions is plain C++, and cuda_runtime.h may
- * be another one: tests/emulator has a runtime that runs each thread of a block as a coroutine on
+ * Everything except the launch, inline assembly and conversions is plain C++, and cuda_runtime.h
+ * can be replaced: tests/emulator has a runtime that runs each thread of a block as a coroutine on
  * the host. So index arithmetic, barriers and shared memory are tested without a GPU.
  *
  * Invariants: each sum has one order, a function of the shape alone. Pointers of tensors are
@@ -82,8 +82,8 @@ template <typename T> struct lanes_of {
 };
 
 /**
- * load_pack() - the elements at @from as f32; past @left elements @fill
- * ALIGNED: @from is a multiple of 16 bytes, then a full pack is one access
+ * load_pack() - load the elements at @from as f32; past @left elements @fill ALIGNED: @from is a
+ * multiple of 16 bytes, then a full pack is one access
  */
 template <typename T, bool ALIGNED>
 __device__ inline void load_pack(float (&ret)[lanes_of<T>::count], const T *from, size_t left,
@@ -104,7 +104,7 @@ __device__ inline void load_pack(float (&ret)[lanes_of<T>::count], const T *from
         ret[i] = (size_t)i < left ? to_float(from[i]) : fill;
 }
 
-/** store_pack() - the first @left elements of @values; as load_pack() */
+/** store_pack() - store the first @left elements of @values; as load_pack() */
 template <typename T, bool ALIGNED>
 __device__ inline void store_pack(T *to, const float (&values)[lanes_of<T>::count], size_t left)
 {
@@ -126,8 +126,8 @@ __device__ inline void store_pack(T *to, const float (&values)[lanes_of<T>::coun
 }
 
 /**
- * load_four() - the elements at @from, a multiple of four of them from aligned memory: one access
- * of four elements; past @left elements 0
+ * load_four() - load four elements at @from, a multiple of four elements from aligned memory, in
+ * one access; past @left elements 0
  */
 __device__ inline void load_four(float (&ret)[4], const float *from, size_t left)
 {
@@ -172,7 +172,8 @@ __device__ inline void store_four(bfloat *to, const float (&values)[4], size_t l
     store_four(to, rounded, left);
 }
 
-/** warp_sum() - the same bits in every lane: a butterfly of additions, which commute */
+/** warp_sum() - sum over a warp, with the same bits in every lane: a butterfly of additions, which
+ * commute */
 template <typename T> __device__ inline T warp_sum(T x)
 {
 #pragma unroll
@@ -190,9 +191,9 @@ __device__ inline float warp_highest(float x)
 }
 
 /**
- * block_sum() - of one value a thread, the same bits in every thread: warps, then their sums in
- * order
- * @scratch: shared, one a warp; free again when the call returns
+ * block_sum() - sum one value per thread, with the same bits in every thread: warps, then their
+ * sums in order
+ * @scratch: shared memory, one element per warp; free again when the call returns
  */
 template <int THREADS, typename T> __device__ inline T block_sum(T x, T *scratch)
 {
@@ -209,7 +210,7 @@ template <int THREADS, typename T> __device__ inline T block_sum(T x, T *scratch
     return sum;
 }
 
-/** block_highest() - as block_sum() */
+/** block_highest() - return the highest value of a block; as block_sum() */
 template <int THREADS> __device__ inline float block_highest(float x, float *scratch)
 {
     constexpr int WARPS = THREADS / WARP;
@@ -225,7 +226,7 @@ template <int THREADS> __device__ inline float block_highest(float x, float *scr
     return highest;
 }
 
-/** blocks_for() - blocks of @each that cover @count */
+/** blocks_for() - return the number of blocks of @each that cover @count */
 __host__ __device__ inline unsigned blocks_for(size_t count, size_t each)
 {
     return (unsigned)((count + each - 1) / each);

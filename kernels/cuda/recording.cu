@@ -1,10 +1,10 @@
 /*
- * Recordings as CUDA graphs: the compute queue captures its launches, and a launch of the instance
- * repeats all of them. There is one capture at a time; it contains only kernels, copies inside the
- * device and memsets.
+ * Recordings as CUDA graphs: the compute queue captures its launches, and a launch of the graph's
+ * instance repeats all of them. There is one capture at a time, with only kernels, copies inside
+ * the device and memsets.
  *
- * The capture mode is thread-local, so the thread that aborts communicators may go on. A failed
- * capture has executed nothing and is no failure of the device.
+ * The capture mode is thread-local, so the thread that aborts communicators is not affected. A
+ * failed capture has executed nothing and is not a failure of the device.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /*
- * Rotary position embedding, in place on the queries and keys of qkv. The pairs of all their heads
- * are counted through as one flat array; where half a head is a multiple of a pack, a pack of pairs
- * is two accesses of 16 bytes and one or two for each of cosines and sines, which all heads of a
- * position share through the L1 cache.
+ * Rotary position embedding, in place on the queries and keys of qkv. The pairs of all heads are
+ * numbered as one flat array. If half a head is a multiple of a pack, a pack of pairs takes two
+ * accesses of 16 bytes, and one or two each for cosines and sines, which all heads of a position
+ * share through the L1 cache.
  */
 #include "kernels/cuda/map.cuh"
 #include "kernels/cuda/operations.cuh"

@@ -1,9 +1,9 @@
-/* The sigmoid, as kernels/cpu/vector_math.h has it. */
+/* The sigmoid, as in kernels/cpu/vector_math.h. */
 #pragma once
 
 #include "kernels/cuda/platform.cuh"
 
-/** sigmoid() - of @x, and its complement, neither by cancellation */
+/** sigmoid() - compute the sigmoid of @x and its complement, both without cancellation */
 __device__ inline void sigmoid(float x, float *ret_value, float *ret_complement)
 {
     float e = expf(-fabsf(x));

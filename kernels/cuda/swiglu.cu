@@ -1,7 +1,7 @@
 /*
- * SwiGLU: silu(gate) up, the same formulas as kernels/cpu/swiglu.c. Rows are [gate|up]; an element
- * of the output is one of a flat array, whose packs of 16 bytes stay within a row where the width
- * is a multiple of a pack.
+ * SwiGLU: silu(gate) up, the same formulas as kernels/cpu/swiglu.c. Rows are [gate|up]. The output
+ * is processed as a flat array, whose packs of 16 bytes stay within a row if the width is a
+ * multiple of a pack.
  */
 #include "kernels/cuda/map.cuh"
 #include "kernels/cuda/operations.cuh"
@@ -16,7 +16,7 @@ template <typename T, bool ALIGNED> struct gated_rows {
     {
         return index / width * width + index;
     }
-    /* From one element to the next, where a pack crosses rows. */
+    /* Go to the next element; a pack may cross rows. */
     __device__ void step(size_t &at, size_t &column) const
     {
         bool last = ++column == width;

@@ -1,4 +1,5 @@
-/* The tables of the backend, one a precision, and the one symbol that the shared object exports. */
+/* The tables of the backend, one per precision, and the only symbol that the shared object
+ * exports. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,9 +10,9 @@
 #include "kernels/cuda/operations.cuh"
 #include "kernels/cuda/product/product.cuh"
 
-/* Use the operations between backward and the next forward once, on a few elements. The driver
- * loads a kernel at its first use, and may wait for the device for that; in a step it would wait
- * behind kernels of NCCL that wait for peers. Forward and backward have a warm-up of their own
+/* Run the operations between backward and the next forward once, on a few elements. The driver
+ * loads a kernel at its first use and may wait for the device to do so. In a step it would wait
+ * behind NCCL kernels that wait for peers. Forward and backward have their own warm-up
  * (worker/step/warm_up.h). */
 template <typename T> static void load_kernels(struct kernel_device *device)
 {

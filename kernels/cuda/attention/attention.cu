@@ -7,7 +7,7 @@
 
 #define DELTA_WARPS 4
 
-/* delta = sum over a head's columns of d_output output: a warp a row of a head */
+/* delta = sum over a head's columns of d_output output; one warp per row of a head */
 template <typename T>
 static __global__ void __launch_bounds__(DELTA_WARPS *WARP)
     delta_kernel(float *delta, const T *d_output, const T *output, attention_view view)
@@ -126,7 +126,7 @@ void attention_own_backward(struct kernel_device *device, bfloat *d_qkv, const b
     own_backward(device, d_qkv, d_output, output, log_sum, qkv, view);
 }
 
-/* ---- the operations: cuDNN where it was chosen, in bf16 only ---- */
+/* ---- the operations: by cuDNN if it was chosen, only in bf16 ---- */
 
 static bool chosen_forward(struct kernel_device *, float *, float *, const float *,
                            const attention_view &)

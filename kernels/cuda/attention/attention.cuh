@@ -1,16 +1,16 @@
 /*
  * Causal attention without a T x T matrix (Dao, "FlashAttention-2: faster attention with better
  * parallelism and work partitioning", 2023): scores exist a tile at a time, forward keeps the
- * log-sum-exp of each row, backward makes the scores again.
+ * log-sum-exp of each row, and backward recomputes the scores.
  *
- * Backward has no atomics, so that its bits do not depend on timing: one kernel owns keys and makes
- * d_key and d_value over all later queries in order, another one owns queries and makes d_query
- * over all earlier keys. The price is that the scores are made twice. Where several query heads
- * share the same keys, the owner of keys goes over these heads in order.
+ * Backward has no atomics, so its bits do not depend on timing: one kernel owns keys and computes
+ * d_key and d_value over all later queries in order; another one owns queries and computes d_query
+ * over all earlier keys. The price is that the scores are computed twice. If several query heads
+ * share the same keys, the owner of keys processes these heads in order.
  *
  * Two implementations of our own: attention_tiles.cu with matrix instructions for bf16 and heads of
- * 64 or 128, and attention_rows.cu, a warp a row, for everything else. Type and shape decide
- * between them. In bf16 cuDNN's attention is preferred where it passes its trial
+ * 64 or 128, and attention_rows.cu, one warp per row, for everything else. Type and shape decide
+ * between them. In bf16, cuDNN's attention is preferred if it passes its trial
  * (attention_choice.cuh).
  */
 #pragma once

@@ -12,8 +12,8 @@
 #define DEPTH_STEP  8 /* columns of a head: 16 bytes */
 
 struct direction {
-    struct attention_graph graph; /* without samples: our own kernels */
-    char reason[REASON_SIZE];     /* why our own, else "" */
+    struct attention_graph graph; /* no samples: use our own kernels */
+    char reason[REASON_SIZE];     /* why our own kernels; "": cuDNN */
 };
 
 struct choice {
@@ -54,7 +54,7 @@ size_t attention_choices_version(void)
 }
 
 /* Find cuDNN. Without the library our own kernels compute. A library that is present but fails is
- * an error: to go on without it would give other bits than on the other GPUs of the same kind. */
+ * an error: without it, this GPU would give other bits than other GPUs of the same kind. */
 static int find_cudnn(struct attention_choices *choices, cudaStream_t stream, struct error *error)
 {
     const char *path = library_path();
@@ -132,7 +132,7 @@ typedef int (*plan_graph)(const struct cudnn *cudnn, const attention_view &view,
                           size_t workspace_max, struct attention_graph *ret_graph,
                           struct error *error);
 
-/* Return: 0, also where cuDNN does not compute the direction; -ENOMEM, -EIO: this process failed */
+/* Return: 0, also if cuDNN does not compute the direction; -ENOMEM, -EIO: this process failed */
 static int plan(const struct cudnn *cudnn, const attention_view &view, plan_graph make,
                 struct direction *direction, struct error *error)
 {
@@ -164,7 +164,7 @@ static int test(struct kernel_device *device, struct choice *choice)
 }
 
 /* Take the workspace until the device closes: recorded steps have its address. A single sample, of
- * frozen layers, needs none beside its micro-batch's. */
+ * frozen layers, uses the workspace of its micro-batch. */
 static int take_workspace(const struct attention_choices *choices, struct choice *choice)
 {
     size_t forward = choice->forward.graph.graph.workspace_bytes;

@@ -1,31 +1,32 @@
 /*
  * The choice between cuDNN and our own kernels for each shape of attention.
  *
- * cuDNN computes a direction of a shape in bf16 where its library is found, an engine of it that is
- * deterministic takes the graph within kernel_attention_workspace() bytes (attention_cudnn.cuh), and a
- * trial of that plan went well (attention_trial.cuh): it gives what our own kernels give, up to
- * rounding, and the same bits every time. Our own kernels compute everything else, and describe()
+ * cuDNN computes a direction of a shape in bf16 if its library is found, one of its deterministic
+ * engines takes the graph within kernel_attention_workspace() bytes (attention_cudnn.cuh), and the
+ * plan passes a trial (attention_trial.cuh): its results equal those of our own kernels up to
+ * rounding, with the same bits every time. Our own kernels compute everything else, and describe()
  * gives the reason. So the choice is a function of the shape, the kind of device and the library,
- * as exactness demands; where memory is too short for the trial nothing is chosen, and the stage
+ * as exactness requires. If memory is too short for the trial, nothing is chosen and the stage
  * fails.
  *
  * The library is libcudnn.so.9 on the system's library path, or the file in FIRN_CUDNN_LIBRARY; an
- * empty name switches cuDNN off. A shape's workspace is the device's and stays where it is until
- * the end.
+ * empty name switches cuDNN off. A shape's workspace belongs to the device and stays in place until
+ * the device closes.
  */
 #pragma once
 
 #include "kernels/cuda/attention/attention.cuh"
 
-struct attention_choices; /* opaque: of a device */
+struct attention_choices; /* opaque: the choices of a device */
 
 /** attention_choices_version() - return the version of cuDNN; 0: not found, or switched off */
 size_t attention_choices_version(void);
 
-/** attention_choices_new() - return 0; -ENOMEM; -EIO: cuDNN is present and refuses the device */
+/** attention_choices_new() - make the choices of a device. Return: 0; -ENOMEM; -EIO: cuDNN is
+ * present and refuses the device */
 int attention_choices_new(struct kernel_device *device, struct attention_choices **ret_choices,
                           struct error *error);
-/** attention_choices_free() - NULL allowed */
+/** attention_choices_free() - free the choices; NULL allowed */
 void attention_choices_free(struct attention_choices *choices);
 
 /** attention_choose() - choose for a shape; the choice of a shape never changes. Return: 0;

@@ -5,11 +5,11 @@
 /* Below every score, but finite: a difference of two such values is a number. */
 #define LOWEST (-3.0e38f)
 
-/* The shapes of one graph, for @samples of the micro-batch. */
+/* The shapes of one graph, for some samples of the micro-batch. */
 struct shapes {
     struct cudnn_layout query, key, key_turned, value, value_turned; /* in qkv */
     struct cudnn_layout output;                                      /* (B,T,C) */
-    struct cudnn_layout scores, scores_turned, rows;                 /* no memory but of rows */
+    struct cudnn_layout scores, scores_turned, rows;                 /* no memory except for rows */
     struct cudnn_layout head_rows; /* of one head of queries, for keys and values */
 };
 

@@ -1,15 +1,15 @@
 /*
  * Attention as graphs of cuDNN, on the packed layout of attention.cuh, in bf16 with f32 sums.
  *
- * The operations match the patterns of cuDNN's fused kernels: forward is product, scale,
- * causal mask (a comparison of indices), softmax by its parts, product; it keeps the same
- * log-sum-exp as attention_tiles.cu, so cuDNN can compute forward and our kernels backward, or the
- * other way round. Backward makes the scores again. The gradient of the queries is written by its
- * product, without an f32 sum in memory that blocks would add to in any order. So the graph is
- * deterministic; on Hopper it costs a workspace of two bytes for each score.
+ * The operations match the patterns of cuDNN's fused kernels: forward is product, scale, causal
+ * mask (a comparison of indices), softmax in its parts, product. It keeps the same log-sum-exp as
+ * attention_tiles.cu, so cuDNN can compute forward and our kernels backward, or the reverse.
+ * Backward recomputes the scores. Its product writes the gradient of the queries directly, without
+ * an f32 sum in memory to which blocks would add in any order. So the graph is deterministic; on
+ * Hopper it costs a workspace of two bytes per score.
  *
- * For a large micro-batch that is too much: the graph is then made for fewer samples and run
- * several times. Samples are independent, so this changes no bit.
+ * For a large micro-batch that is too much, so the graph is made for fewer samples and run several
+ * times. Samples are independent, so this changes no bit.
  */
 #pragma once
 
@@ -18,12 +18,12 @@
 
 struct attention_graph {
     struct cudnn_graph graph;
-    unsigned samples; /* of one run; divides the micro-batch. 0: there is no plan */
+    unsigned samples; /* of one run; divides the micro-batch. 0: no plan */
 };
 
 /**
  * attention_graph_forward() - plan forward of @view within @workspace_max bytes
- * Return: 0; -ENOTSUP, -ENOSPC: cuDNN does not compute it (@error), nothing is left to drop;
+ * Return: 0; -ENOTSUP, -ENOSPC: cuDNN does not compute it (@error), the caller drops nothing;
  * -ENOMEM, -EIO: as cudnn_graph_plan()
  */
 int attention_graph_forward(const struct cudnn *cudnn, const attention_view &view,

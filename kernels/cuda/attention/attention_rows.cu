@@ -1,8 +1,8 @@
 /*
- * Attention for any type and any head of up to 256 columns, in f32 arithmetic: a warp a row. The
- * other side's rows come 32 at a time: each lane makes the score of one of them, then each lane
- * adds all 32 to its own columns, in index order. Plain rather than fast: it is the path of f32 and
- * of unusual heads.
+ * Attention for any type and any head of up to 256 columns, in f32 arithmetic: one warp per row.
+ * The rows of the other side are processed 32 at a time: each lane computes the score of one row,
+ * then adds all 32 to its own columns, in index order. Plain rather than fast: this is the path for
+ * f32 and for unusual heads.
  */
 #include "kernels/cuda/attention/attention.cuh"
 
@@ -22,7 +22,7 @@ __device__ inline bool own_row(const attention_view &view, unsigned heads, owned
     return ret->batch < view.batch;
 }
 
-/* The product of two rows of a head, by one lane alone. */
+/* Return the product of two rows of a head, computed by one lane. */
 template <typename T, typename U>
 __device__ inline float row_product(const T *a, const U *b, unsigned depth)
 {
@@ -33,7 +33,7 @@ __device__ inline float row_product(const T *a, const U *b, unsigned depth)
     return sum;
 }
 
-/* COLUMNS: of a lane; depth <= 32 COLUMNS */
+/* COLUMNS: columns per lane; depth <= 32 COLUMNS */
 template <typename T, int COLUMNS>
 static __global__ void __launch_bounds__(ROWS_WARPS *WARP)
     rows_forward_kernel(T *output, float *log_sum, const T *qkv, attention_view view)
@@ -53,7 +53,7 @@ static __global__ void __launch_bounds__(ROWS_WARPS *WARP)
         float score = key <= own.row
                           ? row_product(query, keys + key * stride, view.depth) * view.scale
                           : -INFINITY;
-        float after = fmaxf(highest, warp_highest(score)); /* key `begin` is always there */
+        float after = fmaxf(highest, warp_highest(score)); /* key `begin` always exists */
         float shrink = expf(highest - after), weight = expf(score - after);
         total = total * shrink + warp_sum(weight);
         highest = after;
@@ -75,7 +75,7 @@ static __global__ void __launch_bounds__(ROWS_WARPS *WARP)
         log_sum[attention_row_index(view, own.batch, own.head, own.row)] = highest + logf(total);
 }
 
-/* d_query of one row over its keys. */
+/* Compute d_query of one row over its keys. */
 template <typename T, int COLUMNS>
 static __global__ void __launch_bounds__(ROWS_WARPS *WARP)
     rows_query_kernel(T *d_qkv, const T *d_output, const float *delta, const float *log_sum,
@@ -114,7 +114,7 @@ static __global__ void __launch_bounds__(ROWS_WARPS *WARP)
             d_qkv[place + lane + i * WARP] = from_float<T>(sum[i]);
 }
 
-/* d_key and d_value of one row over the queries that see it, head by head of its group. */
+/* Compute d_key and d_value of one row over the queries that see it, head by head of its group. */
 template <typename T, int COLUMNS>
 static __global__ void __launch_bounds__(ROWS_WARPS *WARP)
     rows_key_kernel(T *d_qkv, const T *d_output, const float *delta, const float *log_sum,

@@ -28,7 +28,7 @@ template <int DEPTH> struct forward_state {
     float highest[2], total[2]; /* of rows lane / 4 and + 8; in units of log 2 */
 };
 
-/* One tile of keys: scores in, their weights out; output and totals shrink to the new highest
+/* Process one tile of keys: scores in, weights out; rescale output and totals to the new highest
  * score. */
 template <int DEPTH>
 __device__ inline void take_scores(forward_state<DEPTH> &state, mma_sum (&scores)[TILE_ROWS / 8],
@@ -72,7 +72,7 @@ static __global__ void __launch_bounds__(TILE_THREADS)
     DYNAMIC_SHARED(shared);
     bfloat *queries = (bfloat *)shared, *keys = queries + tile_elements<DEPTH>(TILE_ROWS);
     bfloat *values = keys + tile_elements<DEPTH>(TILE_ROWS);
-    /* The longest tiles first: they see all keys. */
+    /* Start with the longest tiles: they see all keys. */
     tile_place place = place_of(gridDim.x - 1 - blockIdx.x);
     size_t stride = view.stride;
     const bfloat *query_rows =
@@ -111,13 +111,13 @@ static __global__ void __launch_bounds__(TILE_THREADS)
 
 /* ---- backward ---- */
 
-/* d_query of a tile of queries over all keys that they see. */
+/* Compute d_query of a tile of queries over all keys that they see. */
 template <int DEPTH>
 static __global__ void __launch_bounds__(TILE_THREADS)
     tiles_query_kernel(bfloat *d_qkv, const bfloat *d_output, const float *delta,
                        const float *log_sum, const bfloat *qkv, attention_view view)
 {
-    constexpr int KEYS = DEPTH > 64 ? 32 : 64; /* fewer at once where sums take more registers */
+    constexpr int KEYS = DEPTH > 64 ? 32 : 64; /* fewer at once if sums take more registers */
     DYNAMIC_SHARED(shared);
     bfloat *queries = (bfloat *)shared, *d_outputs = queries + tile_elements<DEPTH>(TILE_ROWS);
     bfloat *keys = d_outputs + tile_elements<DEPTH>(TILE_ROWS);
@@ -168,7 +168,8 @@ static __global__ void __launch_bounds__(TILE_THREADS)
     tile_store<DEPTH>(d_qkv + head, stride, d_query, factors, first_query, view.context);
 }
 
-/* d_key and d_value of a tile of keys over all queries that see them, head by head of its group. */
+/* Compute d_key and d_value of a tile of keys over all queries that see them, head by head of its
+ * group. */
 template <int DEPTH>
 static __global__ void __launch_bounds__(TILE_THREADS)
     tiles_key_kernel(bfloat *d_qkv, const bfloat *d_output, const float *delta,
@@ -242,7 +243,7 @@ static dim3 grid_of(const attention_view &view, unsigned heads)
     return dim3(blocks_for(view.context, TILE_ROWS), heads, view.batch);
 }
 
-/* More than 48 KiB of shared memory must be asked for. */
+/* More than 48 KiB of shared memory must be requested. */
 template <typename Kernel>
 static void allow_shared(struct kernel_device *device, Kernel kernel, size_t size_bytes)
 {

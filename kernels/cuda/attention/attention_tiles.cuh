@@ -1,6 +1,6 @@
 /*
  * Tiles of attention in shared memory. A block of four warps owns 64 rows (queries in forward and
- * for d_query, keys for d_key and d_value), a warp 16 of them, and goes over the other side in
+ * for d_query, keys for d_key and d_value), each warp 16 of them, and processes the other side in
  * tiles. Rows past the context are zeros and are masked.
  *
  * Rows of a tile are padded by 16 bytes: the eight rows that ldmatrix reads at once then lie in
@@ -26,11 +26,11 @@ template <int DEPTH> __host__ __device__ constexpr size_t tile_elements(int rows
 }
 
 /**
- * tile_load() - rows [first_row, first_row + ROWS) of a head into shared memory, zeros past
+ * tile_load() - load rows [first_row, first_row + ROWS) of a head into shared memory, zeros past
  * @row_count
  * @from: row 0 of the head; @stride: elements between its rows, a multiple of 8
  *
- * All threads of the block; a barrier must follow before any thread reads.
+ * All threads of the block must call it; a barrier must follow before any thread reads.
  */
 template <int DEPTH, int ROWS>
 __device__ inline void tile_load(bfloat *tile, const bfloat *from, size_t stride,
@@ -65,7 +65,8 @@ __device__ inline unsigned sum_column(unsigned element)
     return threadIdx.x % 4 * 2 + element % 2;
 }
 
-/** tile_product() - sums (16 x COLUMNS) = 16 rows of @rows times all COLUMNS rows of @columns */
+/** tile_product() - compute sums (16 x COLUMNS) = 16 rows of @rows times all COLUMNS rows of
+ * @columns */
 template <int DEPTH, int COLUMNS>
 __device__ inline void tile_product(mma_sum (&sums)[COLUMNS / 8], const bfloat *rows,
                                     const bfloat *columns)
@@ -84,7 +85,7 @@ __device__ inline void tile_product(mma_sum (&sums)[COLUMNS / 8], const bfloat *
     }
 }
 
-/** tile_accumulate() - sums (16 x DEPTH) += weights (16 x COUNT) times COUNT rows of @rows */
+/** tile_accumulate() - add: sums (16 x DEPTH) += weights (16 x COUNT) times COUNT rows of @rows */
 template <int DEPTH, int COUNT>
 __device__ inline void tile_accumulate(mma_sum (&sums)[DEPTH / 8],
                                        const mma_sum (&weights)[COUNT / 8], const bfloat *rows)
@@ -100,7 +101,8 @@ __device__ inline void tile_accumulate(mma_sum (&sums)[DEPTH / 8],
     }
 }
 
-/** tile_store() - 16 x DEPTH sums times a factor a row, to rows below @row_count of a head */
+/** tile_store() - store 16 x DEPTH sums times one factor per row, to rows below @row_count of a
+ * head */
 template <int DEPTH>
 __device__ inline void tile_store(bfloat *to, size_t stride, const mma_sum (&sums)[DEPTH / 8],
                                   const float (&factors)[2], unsigned first_row, unsigned row_count)
@@ -119,7 +121,7 @@ __device__ inline void tile_store(bfloat *to, size_t stride, const mma_sum (&sum
     }
 }
 
-/* Over the four lanes that share a row of an accumulator. */
+/* Sum over the four lanes that share a row of an accumulator. */
 __device__ inline float quad_sum(float x)
 {
     x += __shfl_xor_sync(FULL_WARP, x, 1);

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The work beside the trial: up to TRIAL_RUNS times as many blocks, which add in their own memory
- * for about as long as attention takes. */
+/* The concurrent work: up to TRIAL_RUNS times as many blocks, which add in their own memory for
+ * about as long as attention takes. */
 #define BESIDE_BLOCKS  32
 #define BESIDE_THREADS 128
 
@@ -15,13 +15,13 @@
  * difference of two correct kernels is below 0.01 of the length of the result. */
 #define DIFFERENCE_MAX 0.02
 
-/* The arrays on the device, one behind the other in one allocation, and their sizes in elements. */
+/* The arrays on the device, contiguous in one allocation, and their sizes in elements. */
 struct buffers {
     char *memory;
     void *workspace; /* borrowed */
     bfloat *qkv, *output, *d_output, *d_qkv, *other;
     float *log_sum, *other_sum, *delta;
-    float *beside;             /* of the work beside */
+    float *beside;             /* of the concurrent work */
     size_t wide, narrow, rows; /* elements of qkv, output, log_sum */
 };
 
@@ -34,7 +34,7 @@ static __global__ void __launch_bounds__(BESIDE_THREADS)
         values[index] = values[index] + 1.0f;
 }
 
-/* Keep the device busy beside run number @run; the first run is alone. */
+/* Keep the device busy during run number @run; the first run is alone. */
 static void begin_beside(struct kernel_device *device, float *values, unsigned run, unsigned rounds)
 {
     if (run == 0)
@@ -148,7 +148,7 @@ static int run_backward(const struct attention_graph *graph, const struct buffer
                                         b->log_sum, b->qkv, view, b->workspace);
 }
 
-/* What is compared: a direction's result by our own kernels, and the graph that makes it anew. */
+/* One comparison: a direction's result by our own kernels, and the graph that must reproduce it. */
 struct contest {
     const struct attention_graph *graph;
     run_graph run;
@@ -157,7 +157,7 @@ struct contest {
     char *reason; /* "" until cuDNN fails */
 };
 
-/* Run the graph once; *@ret_result is on the host then, NULL after a failure of cuDNN. */
+/* Run the graph once; *@ret_result is then on the host; NULL: cuDNN failed. */
 static int run_once(struct kernel_device *device, const struct contest *c, const struct buffers *b,
                     const attention_view &part, unsigned run, bfloat **ret_result)
 {
@@ -175,7 +175,7 @@ static int run_once(struct kernel_device *device, const struct contest *c, const
     return *ret_result == NULL ? -ENOMEM : 0;
 }
 
-/* Run the graph again and again: the bits of @first each time. */
+/* Run the graph repeatedly; each run must give the bits of @first. */
 static int repeat(struct kernel_device *device, const struct contest *c, const struct buffers *b,
                   const attention_view &part, const bfloat *first)
 {
@@ -213,7 +213,7 @@ static int compare(struct kernel_device *device, const struct contest *c, const 
     return status;
 }
 
-/* Compare the log-sums: backward of one implementation takes forward's log-sum of the other. */
+/* Compare the log-sums: backward of one implementation may use forward's log-sums of the other. */
 static int compare_sums(struct kernel_device *device, const struct buffers *b, size_t rows,
                         char *ret_reason)
 {

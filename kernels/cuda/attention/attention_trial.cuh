@@ -1,9 +1,9 @@
 /*
  * A trial of cuDNN's attention against our own kernels, before a job uses it.
  *
- * A kernel that adds with atomics is found only where several blocks add to one element, and only
- * when they come in another order. So the trial runs the plans that the job will run, at their
- * whole shape, TRIAL_RUNS times, beside work on another queue that grows from run to run.
+ * A kernel that adds with atomics is detected only if several blocks add to one element, and only
+ * if their order changes. So the trial runs the job's own plans, at their full shape, TRIAL_RUNS
+ * times, concurrently with work on another queue that grows from run to run.
  */
 #pragma once
 
@@ -18,7 +18,7 @@ struct attention_trial {
 
 /**
  * attention_trial_run() - run one part of the micro-batch with each planned graph, on the compute
- * queue beside the copy queue, and wait for it
+ * queue while the copy queue has work, and wait for it
  * @forward, @backward: graphs of @view; without samples: not tried
  * @workspace: of the larger graph
  *

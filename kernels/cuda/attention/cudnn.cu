@@ -12,7 +12,7 @@
 #define NOTES_MAX        16
 #define NONDETERMINISTIC 4
 
-/* Where the statuses of cuDNN 9 begin, and single ones. */
+/* Statuses of cuDNN 9: the first ones of their ranges, and single ones. */
 #define STATUS_BAD_PARAM        2000
 #define STATUS_NO_HOST_MEMORY   4003
 #define STATUS_NO_DEVICE_MEMORY 4004
@@ -94,7 +94,7 @@ enum attribute {
     RESHAPE_RESULT = 2201
 };
 
-/* cuDNN's heuristic by the kind of device ("mode A"), and its fallback. */
+/* cuDNN's heuristic for the kind of device ("mode A"), and its fallback. */
 static const int heuristic_modes[] = {3, 2};
 
 static int load(struct cudnn *c, const char *path, struct error *error)
@@ -175,7 +175,7 @@ static void note(struct cudnn_graph *g, int status, const char *call)
     g->call = call;
 }
 
-/* NULL after a failure. */
+/* Make a descriptor; NULL after a failure. */
 static cudnn_descriptor make(struct cudnn_graph *g, enum kind kind)
 {
     cudnn_descriptor made = NULL;
@@ -381,9 +381,9 @@ static bool deterministic(const struct cudnn *c, cudnn_descriptor configuration,
     return is;
 }
 
-/* Return whether a failure is of this process at this time, and tells nothing about the graph:
- * memory, the library itself, the driver. A kernel that does not compile is no such failure: some
- * engines never compile, on any machine with these libraries. */
+/* Return whether a failure is specific to this process and time, and so says nothing about the
+ * graph: memory, the library itself, the driver. A kernel that does not compile is not such a
+ * failure: some engines never compile, on any machine with these libraries. */
 static bool fails_here(int status)
 {
     return (status > 0 && status < STATUS_BAD_PARAM) || status == STATUS_NO_HOST_MEMORY ||
@@ -422,7 +422,7 @@ static int build(const struct cudnn *c, cudnn_descriptor configuration, cudnn_de
 struct refusals {
     unsigned proposed, unordered, unbuilt, large;
     size_t least_bytes;
-    int failure; /* cuDNN's status where the failure is this process's own; 0: none */
+    int failure; /* cuDNN's status if the failure is specific to this process; 0: none */
 };
 
 /* Take the configuration if its engine is usable. */

@@ -2,13 +2,13 @@
  * The used part of cuDNN, opened at run time: graphs of operations on tensors of four
  * dimensions, and plans that compute such a graph with one kernel.
  *
- * Design: nothing links cuDNN and none of its headers is needed; the used part of its binary
- * interface (the graph API, the same since 9.0) is declared in cudnn.cu and in struct cudnn. A
- * graph is built operation by operation. The graph keeps the first call that cuDNN refuses, and
- * later calls do nothing, so the caller has to check only cudnn_graph_plan().
+ * Design: firn does not link cuDNN or include its headers. cudnn.cu and struct cudnn declare the
+ * used part of its binary interface (the graph API, unchanged since 9.0). A graph is built
+ * operation by operation. The graph records the first call that cuDNN refuses, and later calls do
+ * nothing, so the caller has to check only cudnn_graph_plan().
  *
- * The engine of a graph is the first one of cuDNN's own heuristic that is not marked as
- * nondeterministic, builds, and takes no more workspace than is allowed. That is a function of the
+ * The engine of a graph is the first one from cuDNN's heuristic that is not marked as
+ * nondeterministic, can be built, and fits the allowed workspace. The choice is a function of the
  * graph, the kind of device and the versions of cuDNN and NVRTC. A failure of this process alone
  * (no memory, a library that does not load) is an error and not a reason to take the next engine.
  */
@@ -18,7 +18,7 @@
 #include "base/error.h"
 #include "kernels/cuda/platform.cuh"
 
-#define CUDNN_DESCRIPTORS_MAX 160 /* of one graph; attention's backward has some 120 */
+#define CUDNN_DESCRIPTORS_MAX 160 /* per graph; attention's backward has about 120 */
 #define CUDNN_OPERATIONS_MAX  32
 #define CUDNN_MEMORY_MAX      16 /* tensors of a graph in memory, numbers included */
 #define CUDNN_ALIGNMENT_BYTES 16 /* of each tensor in memory, as declared */
@@ -89,28 +89,28 @@ struct cudnn_graph {
     int64_t engine; /* cuDNN's number of the engine */
 };
 
-/** cudnn_graph_memory() - add a tensor in memory: the next one of cudnn_graph_run()'s list */
+/** cudnn_graph_memory() - add a tensor in memory: the next entry of cudnn_graph_run()'s list */
 cudnn_descriptor cudnn_graph_memory(struct cudnn_graph *graph, struct cudnn_layout layout,
                                     enum cudnn_type type);
-/** cudnn_graph_number() - add one f32 in the host's memory, in that list too */
+/** cudnn_graph_number() - add one f32 in host memory, also an entry of that list */
 cudnn_descriptor cudnn_graph_number(struct cudnn_graph *graph);
 /** cudnn_graph_value() - add a tensor that only exists between operations */
 cudnn_descriptor cudnn_graph_value(struct cudnn_graph *graph, struct cudnn_layout layout,
                                    enum cudnn_type type);
 
-/** cudnn_graph_matmul() - result = a b in f32, of each batch and head; fewer heads of b are shared
- * by as many neighbouring heads of a */
+/** cudnn_graph_matmul() - add result = a b in f32, for each batch and head; if b has fewer heads,
+ * neighbouring heads of a share each of them */
 void cudnn_graph_matmul(struct cudnn_graph *graph, cudnn_descriptor a, cudnn_descriptor b,
                         cudnn_descriptor result);
-/** cudnn_graph_pointwise() - sizes of 1 are spread; @b and @mask NULL where @mode has none; @axis
- * of CUDNN_INDEX, else 0 */
+/** cudnn_graph_pointwise() - add an elementwise operation; sizes of 1 are broadcast; @b and @mask
+ * are NULL if @mode has none; @axis is for CUDNN_INDEX, else 0 */
 void cudnn_graph_pointwise(struct cudnn_graph *graph, enum cudnn_pointwise mode, cudnn_descriptor a,
                            cudnn_descriptor b, cudnn_descriptor mask, unsigned axis,
                            cudnn_descriptor result);
-/** cudnn_graph_reduce() - over the sizes that are smaller in @result */
+/** cudnn_graph_reduce() - add a reduction over the sizes that are smaller in @result */
 void cudnn_graph_reduce(struct cudnn_graph *graph, enum cudnn_reduction reduction,
                         cudnn_descriptor a, cudnn_descriptor result);
-/** cudnn_graph_reshape() - @result has the elements of @a under its own strides */
+/** cudnn_graph_reshape() - add a reshape: @result has the elements of @a with its own strides */
 void cudnn_graph_reshape(struct cudnn_graph *graph, cudnn_descriptor a, cudnn_descriptor result);
 
 /**

@@ -8,7 +8,7 @@
 #include "kernels/cuda/operations.cuh"
 #include "kernels/cuda/product/product.cuh"
 
-/* GELU's epilogues need 16-byte aligned rows of the GELU input that they write or read. */
+/* GELU's epilogues need 16-byte aligned rows of the GELU input, which they write or read. */
 #define EPILOGUE_ALIGN 8
 
 /* Return whether cuBLASLt computes GELU. Its accuracy is not documented, so in f32 our own accurate

@@ -4,7 +4,7 @@
  *
  * Of an accumulator (16 x 8), a lane has rows lane / 4 (elements 0, 1) and lane / 4 + 8 (2, 3),
  * columns 2 (lane % 4) and the next. Two accumulators side by side, rounded to bf16, are the left
- * operand (16 x 16) of the next product: nothing has to move between lanes.
+ * operand (16 x 16) of the next product, so no data has to move between lanes.
  */
 #pragma once
 
@@ -63,7 +63,7 @@ __device__ inline unsigned mma_left_column(unsigned lane)
 }
 
 /**
- * mma_load_left() - rows [0, 16) x columns [0, 16) of a bf16 tile in shared memory
+ * mma_load_left() - load rows [0, 16) x columns [0, 16) of a bf16 tile in shared memory
  * @stride: elements between rows; rows begin at multiples of 16 bytes
  */
 __device__ inline mma_left mma_load_left(const bfloat *tile, unsigned stride)
@@ -75,8 +75,8 @@ __device__ inline mma_left mma_load_left(const bfloat *tile, unsigned stride)
 }
 
 /**
- * mma_load_right() - right operands for columns 0-7 and 8-15, from a tile whose stored rows are the
- * operand's columns: 16 rows x 16 columns of the tile
+ * mma_load_right() - load right operands for columns 0-7 and 8-15, from a tile whose stored rows
+ * are the operand's columns: 16 rows x 16 columns of the tile
  */
 __device__ inline mma_right mma_load_right(const bfloat *tile, unsigned stride)
 {
@@ -86,7 +86,7 @@ __device__ inline mma_right mma_load_right(const bfloat *tile, unsigned stride)
     return right;
 }
 
-/** mma_load_right_rows() - the same, from a tile whose stored rows are the operand's rows */
+/** mma_load_right_rows() - load the same from a tile whose stored rows are the operand's rows */
 __device__ inline mma_right mma_load_right_rows(const bfloat *tile, unsigned stride)
 {
     unsigned lane = threadIdx.x % WARP;
@@ -95,7 +95,7 @@ __device__ inline mma_right mma_load_right_rows(const bfloat *tile, unsigned str
     return right;
 }
 
-/** mma_add() - two accumulators side by side += left right */
+/** mma_add() - add: two accumulators side by side += left right */
 __device__ inline void mma_add(mma_sum &first, mma_sum &second, const mma_left &left,
                                const mma_right &right)
 {
@@ -108,7 +108,7 @@ __device__ inline uint32_t mma_pack(float low, float high)
     return (uint32_t)to_bfloat(low).bits | (uint32_t)to_bfloat(high).bits << 16;
 }
 
-/** mma_left_of() - two accumulators side by side as a left operand */
+/** mma_left_of() - convert two accumulators side by side to a left operand */
 __device__ inline mma_left mma_left_of(const mma_sum &first, const mma_sum &second)
 {
     return {{mma_pack(first.at[0], first.at[1]), mma_pack(first.at[2], first.at[3]),

@@ -6,7 +6,7 @@
 
 #define SHAPES_MAX      256
 #define ALIGNMENT_BYTES 16u
-/* Not memory: an address that is aligned to ALIGNMENT_BYTES and to nothing more. */
+/* Not memory: an address with an alignment of exactly ALIGNMENT_BYTES. */
 #define ALIGNED_ADDRESS ((void *)(uintptr_t)ALIGNMENT_BYTES)
 
 struct product_choice {
@@ -174,11 +174,11 @@ static cublasStatus_t make_preference(cublasLtMatmulPreference_t *ret_preference
     return status;
 }
 
-/* Choose by the heuristic's first answer; no algorithm is an answer too. The heuristic reads the
+/* Choose by the heuristic's first answer; "no algorithm" is an answer too. The heuristic reads the
  * alignment of the epilogue's pointers, and no preference can declare it. So it gets a pointer with
- * only the alignment common to all addresses; else the addresses of the first call would decide for
- * later calls. A call that fails for another reason is no answer: other devices of this kind would
- * get another one. */
+ * only the alignment common to all addresses; otherwise the addresses of the first call would
+ * decide for later calls. A call that fails for another reason is not an answer: other devices of
+ * this kind would get a different one. */
 static void choose(struct kernel_device *device, const struct product *p, const struct operation *o,
                    struct product_choice *choice)
 {
@@ -193,7 +193,7 @@ static void choose(struct kernel_device *device, const struct product *p, const 
         status =
             cublasLtMatmulAlgoGetHeuristic(device->products, o->matmul, o->left, o->right,
                                            o->result, o->result, preference, 1, &found, &count);
-    /* Both say that there is no algorithm for the product, on every machine alike. */
+    /* Both statuses mean that there is no algorithm for the product, on every machine. */
     bool none = status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE;
     if (status != CUBLAS_STATUS_SUCCESS && !none)
         device_fail(device, "choosing an algorithm of cuBLASLt", cublasLtGetStatusString(status));
@@ -288,8 +288,8 @@ static unsigned config_of(const cublasLtMatmulAlgo_t *algorithm,
     return value;
 }
 
-/* Digest the whole description of an algorithm: configurations that are not printed too. For people
- * who compare logs: it is not promised that bytes without a meaning are alike in two processes. */
+/* Digest the whole description of an algorithm, including configurations that are not printed. It
+ * helps people to compare logs; bytes without a meaning may differ between two processes. */
 static unsigned long long algorithm_digest(const cublasLtMatmulAlgo_t *algorithm)
 {
     const unsigned char *bytes = (const unsigned char *)algorithm;
@@ -300,7 +300,7 @@ static unsigned long long algorithm_digest(const cublasLtMatmulAlgo_t *algorithm
     return digest;
 }
 
-/* Name the shape; distances between columns only where they are not those of dense columns. */
+/* Name the shape; distances between columns only if the columns are not dense. */
 static int name_shape(const struct product_choice *c, char *ret_text, size_t size)
 {
     bool dense = c->left_leading == (c->flags & 1 ? c->k : c->m) &&

@@ -4,14 +4,14 @@
  * Problem: cuBLASLt has many algorithms for a product; some divide the inner dimension and add the
  * parts to the result in any order. A heuristic proposes the best one.
  *
- * Design: where the inner dimension is divided, which gradients of small weights need to keep a
- * device busy, the parts go to the workspace in f32 and a second kernel adds them
- * (CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE); no other scheme is allowed. The workspace has a fixed
- * size; alignments are declared, not looked up from addresses. Then the heuristic's first answer is
- * a function of shape, device and library version. The answer is taken once for each shape and kept
- * with its configuration, which describe() prints. A plain kernel computes the shapes for which
- * cuBLASLt has no algorithm, again by shape alone. Where only the GELU epilogue is missing, GELU is
- * a separate kernel.
+ * Design: if the inner dimension is divided, which keeps a device busy for gradients of small
+ * weights, the parts go to the workspace in f32 and a second kernel adds them
+ * (CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE). No other scheme is allowed. The workspace has a fixed
+ * size; alignments are declared, not taken from addresses. So the heuristic's first answer is a
+ * function of shape, device and library version. It is requested once per shape and kept with its
+ * configuration, which describe() prints. A plain kernel computes the shapes for which cuBLASLt has
+ * no algorithm, again by shape alone. If only the GELU epilogue is missing, GELU is a separate
+ * kernel.
  */
 #pragma once
 
@@ -21,7 +21,7 @@ enum product_epilogue {
     PRODUCT_PLAIN,
     PRODUCT_BIAS,
     PRODUCT_GELU,         /* of product and bias */
-    PRODUCT_GELU_GRADIENT /* the product times GELU's derivative where it was applied */
+    PRODUCT_GELU_GRADIENT /* the product times GELU's derivative at GELU's input */
 };
 
 /* result (m,n) = left (m,k) right (k,n) [+ result], column-major as in BLAS; a transposed side is

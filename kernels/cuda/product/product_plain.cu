@@ -1,5 +1,5 @@
-/* A thread an element of the result, the inner dimension in index order: slow, and right for any
- * shape. */
+/* Plain products: one thread per element of the result, the inner dimension in index order. Slow,
+ * but correct for any shape. */
 #include "kernels/cuda/product/product.cuh"
 
 #define TILE 16
