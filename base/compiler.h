@@ -25,13 +25,13 @@
         compare_a_##id relation compare_b_##id ? compare_a_##id : compare_b_##id;                  \
     })
 
-/** free_pointer() - for CLEANUP: free the memory of the annotated pointer */
+/** free_pointer() - free the memory of the annotated pointer, for CLEANUP */
 static inline void free_pointer(void *pointer_to_pointer)
 {
     free(*(void **)pointer_to_pointer);
 }
 
-/** close_descriptor() - for CLEANUP: close the annotated descriptor unless it is negative */
+/** close_descriptor() - close the annotated descriptor, for CLEANUP, unless it is negative */
 void close_descriptor(int *descriptor);
 
 #define AUTO_FREE  CLEANUP(free_pointer)

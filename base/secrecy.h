@@ -17,7 +17,7 @@ void secrecy_guard_process(void);
 bool secrecy_file_is_open(const char *path);
 
 /**
- * secrecy_warn_of_file() - if the file at @path, containing the secret @what, is open to all users,
- * log a warning with the fix
+ * secrecy_warn_of_file() - log a warning with the fix if the file at @path, which contains the
+ * secret @what, is open to all users
  */
 void secrecy_warn_of_file(const char *path, const char *what);

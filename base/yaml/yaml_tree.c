@@ -151,7 +151,7 @@ static int count_nodes(struct reader *reader, unsigned count)
     return 0;
 }
 
-/* Paths are truncated to the buffer. */
+/* Append the key to the path, which is truncated to the buffer. */
 static size_t enter_key(struct reader *reader, const char *key)
 {
     size_t before = strlen(reader->path);

@@ -6,8 +6,8 @@
  * Ambiguous input is refused with its line: duplicate keys, tags other than !!str, merge keys,
  * infinite and NaN numbers, a second document.
  *
- * Everything is bounded below; an alias counts as all the nodes that it stands for, and the texts
- * of all aliases together are as long as a file may be.
+ * Everything is bounded below; an alias counts as all the nodes that it represents, and the texts
+ * of all aliases together are at most as long as a file may be.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * Names in a job's checkpoint folder. The name of an entry tells its state:
+ * Names in a job's checkpoint folder. The name of an entry shows its state:
  *
  *   step-0000000120          complete (the rename to this name is the commit on disk)
  *   step-0000000120.g3.part  being written by generation 3, or abandoned

@@ -90,8 +90,8 @@ static int size_entry(struct safetensors_entry *entry)
     return 0;
 }
 
-/* Class 0: whole blocks. The rest by element size, wide elements first, so that each stays
- * naturally aligned. */
+/* Return the class of an entry. Class 0: whole blocks. The others by element size, wide elements
+ * first, so that each stays naturally aligned. */
 static unsigned order_class(const struct safetensors_entry *entry)
 {
     return entry->size_bytes % SAFETENSORS_ALIGN == 0 ? 0

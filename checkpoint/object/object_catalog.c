@@ -34,7 +34,8 @@ void object_file_key(const char *folder, const char *name, char ret_key[OBJECT_K
     assert(length < OBJECT_KEY_SIZE);
 }
 
-/* "<job prefix>0000000120-0123456789abcdef/name": split a key into its parts; false: foreign key */
+/* Split a key, "<job prefix>0000000120-0123456789abcdef/name", into its parts; false: foreign
+ * key */
 static bool split(const char *key, const char *job_prefix, struct object_checkpoint *ret_checkpoint,
                   const char **ret_name)
 {

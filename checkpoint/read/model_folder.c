@@ -79,7 +79,7 @@ static int add_file(struct model_folder *model, const char *name, struct error *
                                 : 0;
 }
 
-/* The weights of a model without an index. */
+/* Add the only file of weights of a model without an index. */
 static int add_only_file(struct model_folder *model, struct error *error)
 {
     char path[PATH_BYTES];

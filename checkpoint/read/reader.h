@@ -33,7 +33,7 @@ int checkpoint_open_to_load(const char *folder, struct checkpoint_reader **ret_r
                             struct error *error) CHECK_RESULT;
 
 /**
- * checkpoint_look() - check that a checkpoint is there: its manifest, and the presence and size of
+ * checkpoint_look() - check that a checkpoint exists: its manifest, and the presence and size of
  * every file
  *
  * For a caller that must not wait for a disk: besides the manifest nothing is read, however many
@@ -53,7 +53,8 @@ struct checkpoint_source {
 };
 
 /**
- * checkpoint_open_copies() - as checkpoint_open(), for files on this node or on others
+ * checkpoint_open_copies() - open a checkpoint as checkpoint_open(), with files on this node or on
+ * others
  *
  * The manifest with that SHA-256 is fetched from any node that has it. Files on this node are
  * checked as in checkpoint_open(). A missing or damaged file is read from other nodes, and logged.

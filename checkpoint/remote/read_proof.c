@@ -4,7 +4,8 @@
 
 #include "checkpoint/remote/remote.h"
 
-/* The first text separates these hashes from those of the links, which use the same key. */
+/* Add a text. The first one separates these hashes from those of the links, which use the same
+ * key. */
 static void add_text(crypto_generichash_state *state, const char *text)
 {
     crypto_generichash_update(state, (const unsigned char *)text, strlen(text) + 1);

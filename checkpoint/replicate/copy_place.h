@@ -22,9 +22,9 @@
 #include "checkpoint/remote/local.h"
 
 /**
- * checkpoint_take_manifest() - on every node except the coordinator's: fetch the index, config and
- * manifest sealed by the coordinator on node @from, check that this node's files are present, and
- * write the manifest into their folder, durably. Errors as of checkpoint_receive_share()
+ * checkpoint_take_manifest() - fetch the index, config and manifest sealed by the coordinator on
+ * node @from, check that this node's files are present, and write the manifest into their folder,
+ * durably. Call it on every node except the coordinator's. Errors as of checkpoint_receive_share()
  */
 int checkpoint_take_manifest(const struct checkpoint_local *local, const char *from,
                              const char *sha256, struct error *error) CHECK_RESULT;

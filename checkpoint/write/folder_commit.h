@@ -25,8 +25,8 @@ int folder_commit(const struct io *io, const char *folder, const struct manifest
                   const json_t *config, char ret_path[1024], char ret_sha256[65],
                   struct error *error) CHECK_RESULT;
 
-/** folder_commit_copies() - called by the coordinator: as folder_commit() up to the rename, but
- * only files that @manifest places on this node must be here */
+/** folder_commit_copies() - commit as folder_commit() up to the rename, as the coordinator; only
+ * files that @manifest places on this node must be here */
 int folder_commit_copies(const struct checkpoint_local *local, const struct manifest *manifest,
                          const json_t *config, char ret_sha256[65],
                          struct error *error) CHECK_RESULT;

@@ -68,7 +68,7 @@ static uint64_t part_generation(const char *name)
     return strtoull(strstr(name, ".g") + 2, NULL, 10);
 }
 
-/* By way of .gone: a late commit finds the part whole or not at all. */
+/* Remove a part by way of .gone: a late commit finds the part whole or not at all. */
 static int remove_part(const char *folder, const char *name, struct error *error)
 {
     char path[FOLDER_PATH_SIZE + 256], gone[FOLDER_PATH_SIZE + 256];

@@ -13,7 +13,7 @@
 
 #define TRIAL_BYTES 4096
 
-/* Sync as well: a disk may refuse a write only then. */
+/* Sync as well: a disk may refuse a write only at the sync. */
 static int write_a_little(int descriptor)
 {
     static const char trial[TRIAL_BYTES];

@@ -102,6 +102,7 @@ void checkpoint_writer_give_up(struct checkpoint_writer *writer);
  * begun; negative: it failed, @error names file and cause; the partial files are removed */
 int checkpoint_writer_poll(struct checkpoint_writer *writer, struct manifest *ret_part,
                            struct error *error) CHECK_RESULT;
-/** checkpoint_writer_wait() - as poll, but block until @deadline_ns (monotonic); -ETIMEDOUT */
+/** checkpoint_writer_wait() - poll as checkpoint_writer_poll(), but block until @deadline_ns
+ * (monotonic); -ETIMEDOUT */
 int checkpoint_writer_wait(struct checkpoint_writer *writer, uint64_t deadline_ns,
                            struct manifest *ret_part, struct error *error) CHECK_RESULT;

@@ -60,7 +60,7 @@ struct carrier_operations {
      */
     int (*wait)(struct carrier *carrier, struct carrier_request *request) CHECK_RESULT;
     /*
-     * Order work submitted from now on behind the move, on the device, without blocking the caller.
+     * Order work submitted from now on after the move, on the device, without blocking the caller.
      * The caller still waits for the request: wait() reports whether the data is valid. NULL: the
      * carrier moves host memory.
      */
@@ -70,8 +70,8 @@ struct carrier_operations {
     /*
      * Bound the time for which the device may block the caller until unguard(), for any carrier of
      * this device. When that takes longer than the deadline of a message, the carrier fails and the
-     * device continues. No other call of a carrier comes between. unguard() has the result codes of
-     * wait(). Both NULL: the device never waits for this carrier.
+     * device continues. Call no other function of a carrier in between. unguard() has the result
+     * codes of wait(). Both NULL: the device never waits for this carrier.
      */
     void (*guard)(struct carrier *carrier);
     int (*unguard)(struct carrier *carrier) CHECK_RESULT;

@@ -23,7 +23,7 @@ struct carrier_digest_options {
     void *context;
 };
 
-/** carrier_digest_new() - Return: 0, -ENOMEM */
+/** carrier_digest_new() - make the carrier. Return: 0, -ENOMEM */
 int carrier_digest_new(const struct carrier_digest_options *options,
                        struct carrier **ret_carrier) CHECK_RESULT;
 

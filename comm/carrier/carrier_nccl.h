@@ -24,14 +24,14 @@ struct carrier_device {
     void *context;
     void *scratch; /* CARRIER_SCRATCH_BYTES of the device, borrowed; nothing of use is kept there */
     void *stream;  /* a cudaStream_t; carriers that share one must post in one order everywhere */
-    /* order later work on the stream behind all computation submitted so far */
+    /* order later work on the stream after all computation submitted so far */
     void (*follow)(void *context, void *stream);
     /* make a mark; it is passed when all work is done that the stream held when it was set. Return:
      * 0, -ENOMEM */
     int (*mark_new)(void *context, void **ret_mark);
     void (*mark_set)(void *context, void *mark, void *stream);
     bool (*mark_passed)(void *context, void *mark);
-    /* order later computation behind all work that the stream held when the mark was set */
+    /* order later computation after all work that the stream held when the mark was set */
     void (*mark_precede)(void *context, void *mark);
     void (*mark_free)(void *context, void *mark);
 };

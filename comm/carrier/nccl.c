@@ -210,7 +210,7 @@ static void *end_all(void *context)
     return NULL;
 }
 
-/* The mutex is held. */
+/* Feed an event to the watch and act on the result. The mutex is held. */
 static void feed(struct nccl_clique *clique, struct nccl_event event)
 {
     event.now_ns = clock_monotonic_ns();
@@ -469,7 +469,8 @@ int nccl_join(struct nccl_clique *clique, const uint8_t id[NCCL_ID_SIZE], unsign
     return status;
 }
 
-/* A group that was begun is always ended, also after an error inside it. */
+/* Post the moves as one group. A group that was begun is always ended, also after an error inside
+ * it. */
 static int post(const struct nccl_library *library, nccl_communicator communicator,
                 const struct nccl_move *moves, size_t move_count, void *stream)
 {

@@ -30,8 +30,9 @@
 
 struct nccl_library;
 
-/** nccl_library_open() - @path: NCCL_LIBRARY, or another (tests). Return: 0, -ENOENT (no such
- * library), -EIO (older than 2.14, which has no non-blocking communicators), -ENOMEM */
+/** nccl_library_open() - open the library at @path: NCCL_LIBRARY, or another (tests). Return: 0,
+ * -ENOENT (no such library), -EIO (older than 2.14, which has no non-blocking communicators),
+ * -ENOMEM */
 int nccl_library_open(const char *path, struct nccl_library **ret_library,
                       struct error *error) CHECK_RESULT;
 /** nccl_library_close() - close the library after its cliques are freed; NULL allowed */
@@ -104,8 +105,8 @@ int nccl_wait(struct nccl_clique *clique, bool (*complete)(void *context), void 
 /**
  * nccl_guard() - bound the time for which the device may block the caller until nccl_unguard(). The
  * device may be waiting for a peer: at the deadline the watching thread ends the clique, the device
- * continues without the data, and the caller unblocks. Guards do not nest; no join, exchange or
- * wait comes between
+ * continues without the data, and the caller unblocks. Guards do not nest; do not join, exchange or
+ * wait under a guard
  */
 void nccl_guard(struct nccl_clique *clique, uint64_t deadline_ns);
 /** nccl_unguard() - end the guard. Return: 0; -ECONNRESET: the clique has failed, by the deadline

@@ -76,8 +76,8 @@ struct nccl_watch {
     char reason[NCCL_TEXT_SIZE];
 };
 
-/** nccl_watch_init() - @close_timeout_ns: limit of finalizing; @abort_timeout_ns: limit of an
- * abort, and of destroying */
+/** nccl_watch_init() - prepare an open set; @close_timeout_ns: limit of finalizing;
+ * @abort_timeout_ns: limit of an abort, and of destroying */
 void nccl_watch_init(struct nccl_watch *watch, uint64_t close_timeout_ns,
                      uint64_t abort_timeout_ns);
 

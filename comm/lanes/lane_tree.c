@@ -33,8 +33,8 @@ static bool has_one_owner(const uint16_t *owners, struct lane_tree_span span)
     return true;
 }
 
-/* Depth is at most log2(LANE_TREE_LANES_MAX) + 1: the right child of a node is never larger than
- * its left. */
+/* Cut a subtree into parts of one owner. Depth is at most log2(LANE_TREE_LANES_MAX) + 1: the right
+ * child of a node is never larger than its left. */
 static unsigned cut(struct lane_tree_span node, const uint16_t *owners,
                     struct lane_tree_part *parts, unsigned count)
 {

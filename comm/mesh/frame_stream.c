@@ -131,7 +131,7 @@ static struct frame next_segment(const struct frame_stream_out *out,
         .type = item->type, .tag = item->tag, .size = item->size_bytes, .length = length};
 }
 
-/* At a boundary: commit the waiting small frames, and one segment behind them. */
+/* Commit, at a boundary, the waiting small frames and one segment behind them. */
 static int commit_next(struct frame_stream *stream)
 {
     stream->out.committed.size_bytes = 0;

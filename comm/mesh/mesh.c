@@ -234,7 +234,8 @@ void mesh_close(struct mesh *mesh)
 
 /* ---- failing ---- */
 
-/* With the lock. The I/O thread completes all requests; new requests are refused from now on. */
+/* Call with the lock held. The I/O thread completes all requests; new requests are refused from now
+ * on. */
 static void abort_locked(struct mesh *mesh, const char *reason)
 {
     if (mesh->failed || mesh->wishes.abort)
@@ -374,7 +375,7 @@ int mesh_send_bulk(struct mesh *mesh, unsigned peer, uint64_t tag, const void *d
     return status;
 }
 
-/* With the lock: match the receive with its message, or queue it. */
+/* Match the receive with its message, or queue it. Call with the lock held. */
 static int post_receive(struct mesh_request *request)
 {
     struct mesh *mesh = request->mesh;
@@ -493,7 +494,8 @@ void mesh_ask_again(struct mesh *mesh)
     pthread_mutex_unlock(&mesh->lock);
 }
 
-/* With the lock: wait until the request is done; the I/O thread completes it in every case. */
+/* Wait until the request is done; the I/O thread completes it in every case. Call with the lock
+ * held. */
 static int await_done(struct mesh_request *request, uint64_t deadline_ns)
 {
     struct mesh *mesh = request->mesh;
@@ -566,7 +568,7 @@ bool mesh_test(struct mesh_request *request)
     return done;
 }
 
-/* With the lock: wait until a message of that tag is here, or has been offered. */
+/* Wait until a message of that tag has arrived or been offered. Call with the lock held. */
 static int await_message(struct peer *peer, uint64_t tag, uint64_t deadline_ns,
                          struct message **ret_message)
 {
@@ -588,7 +590,7 @@ static int await_message(struct peer *peer, uint64_t tag, uint64_t deadline_ns,
     }
 }
 
-/* With the lock: post a receive of the found message's size. */
+/* Post a receive of the found message's size. Call with the lock held. */
 static int receive_found(struct peer *peer, const struct message *message,
                          struct mesh_request **ret_request)
 {

@@ -2,8 +2,8 @@
  * The links of one generation: tagged messages between ranks, sent and received in the background.
  *
  * One I/O thread drives every link of this worker. Sends and receives are posted with a tag and
- * completed later, so transfers overlap computation; a receive posted before the data comes is read
- * straight into its buffer, a message without a posted receive waits in a bounded queue.
+ * completed later, so transfers overlap computation; data for a posted receive is read straight
+ * into its buffer, and a message without a posted receive waits in a bounded queue.
  *
  * Links are authenticated: both sides prove knowledge of the generation's key by a keyed hash over
  * fresh random challenges, the job, the generation and both ranks (libsodium). A frame of another

@@ -60,7 +60,7 @@ struct reduce_bucket {
     struct carrier_move *moves;        /* of one post */
     struct carrier_request **requests; /* all of this round, in the order of posting */
     unsigned move_count, request_count, requests_max;
-    bool expected; /* the receives of sums are posted, begin is still to come */
+    bool expected; /* the receives of sums are posted, begin is not yet called */
     bool combined; /* the sums of this round have been overwritten */
 };
 
@@ -460,7 +460,7 @@ static void send_result(struct reduce_bucket *bucket, struct shard mine)
                              .size_bytes = mine.count * sizeof(float)});
 }
 
-/* Where tags match, the receives are posted first: the others may be ahead. */
+/* If the carrier matches by tag, post the receives first: the other members may be ahead. */
 static int exchange_results(struct reduce_bucket *bucket, struct shard mine)
 {
     int status = 0;

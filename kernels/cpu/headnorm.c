@@ -88,7 +88,8 @@ static void backward_columns(const struct headnorm *h, float *d_weight, size_t f
     vec_store_part(d_weight + column, vec_add(before, sum), left);
 }
 
-/* Items are the columns of the queries' weight, then those of the keys'. */
+/* Add the gradients of weights. Items are the columns of the queries' weight, then those of the
+ * keys'. */
 static void backward_weights_share(const void *context, size_t begin, size_t end,
                                    struct device_scratch *scratch)
 {

@@ -62,7 +62,7 @@ static uint64_t sum_span(const uint8_t *bytes, uint64_t count, uint8_t *all)
     return sum;
 }
 
-/* @all: or-ed with every byte */
+/* Sum the bytes [first, first + count). @all: or-ed with every byte */
 static uint64_t sum_bytes(const struct token_row *row, uint64_t first, uint64_t count, uint8_t *all)
 {
     uint64_t sum = 0, here;

@@ -148,7 +148,7 @@ static int take_token_bytes(struct token_row *row, const struct source *source, 
                      source->path, source->token_bytes, row->token_bytes);
 }
 
-/* The descriptor is open on success only. */
+/* Open a file; the descriptor is open only on success. */
 static int open_source(const struct listed_file *file, enum dataset_format format,
                        struct source *ret_source, struct error *error)
 {

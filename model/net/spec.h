@@ -54,7 +54,7 @@ int model_spec_check(const struct model_spec *spec, struct error *error) CHECK_R
 int model_family_named(const char *name, enum model_family *ret_family,
                        struct error *error) CHECK_RESULT;
 
-/* Columns of one head, and heads of keys and values, of either family. */
+/* Return the columns of one head, and the heads of keys and values, of either family. */
 static inline unsigned model_head_width(const struct model_spec *spec)
 {
     return spec->family == MODEL_LLAMA ? spec->head_width : spec->width / spec->heads;

@@ -126,7 +126,7 @@ static void backward_gelu_out(const struct backward *b, void *d_wide)
                                     stage_block_shape(s, mixed, s->spec.width));
 }
 
-/* SwiGLU's gradient is twice as wide as its output: it overwrites SwiGLU's input. */
+/* SwiGLU's gradient is twice as wide as its output, so it overwrites SwiGLU's input. */
 static void backward_mlp(const struct backward *b)
 {
     const struct stage *s = b->stage;

@@ -97,7 +97,8 @@ static inline bool stage_has_rms_norm(const struct stage *stage)
     return stage->spec.family == MODEL_LLAMA;
 }
 
-/* Columns of the scratch buffers, which hold the gradients of a sublayer's rows in backward. */
+/* Return the columns of the scratch buffers, which hold the gradients of a sublayer's rows in
+ * backward. */
 static inline size_t stage_scratch_width(const struct model_spec *spec)
 {
     return MAX((size_t)spec->width, model_unit_widths(spec, UNIT_ATTENTION).mixed);

@@ -53,7 +53,7 @@ __host__ __device__ inline size_t attention_row_index(const attention_view &a, u
 /* attention.cu: by our own kernels, in bf16 */
 void attention_own_forward(struct kernel_device *device, bfloat *output, float *log_sum,
                            const bfloat *qkv, const attention_view &view);
-/* deltas in the device's workspace */
+/* the deltas are in the device's workspace */
 void attention_own_backward(struct kernel_device *device, bfloat *d_qkv, const bfloat *d_output,
                             const bfloat *output, const float *log_sum, const bfloat *qkv,
                             const attention_view &view);

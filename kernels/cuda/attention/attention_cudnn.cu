@@ -75,7 +75,7 @@ static cudnn_descriptor index_along(struct cudnn_graph *g, struct cudnn_layout l
     return result;
 }
 
-/* Set the scores of keys behind their query to @lowest. */
+/* Set the scores of keys after their query to @lowest. */
 static cudnn_descriptor hide_later(struct cudnn_graph *g, struct cudnn_layout layout,
                                    cudnn_descriptor scores, cudnn_descriptor lowest)
 {
