@@ -22,14 +22,18 @@ GOES_ON = re.compile(r"step (\d+) goes on with (\d+) of (\d+) micro-batches done
 
 
 class LongJob(Job):
-    def within_a_step(self, share=0.5):
-        """Wait until about that share of a step is computed; returns the seconds that the rest takes."""
-        known = self.step()
-        self.cluster.wait("a step ends", lambda: self.step() > known)
+    def let_pass(self, share):
+        """Wait for that share of a step as long as the last one; returns the seconds that the rest takes."""
         seconds = self.newest(1)[0]["step_ms"] / 1000
         deadline = time.monotonic() + share * seconds
         self.cluster.wait(f"{share:.0%} of a step have passed", lambda: time.monotonic() > deadline)
         return (1 - share) * seconds
+
+    def within_a_step(self, share=0.5):
+        """Wait until about that share of a step is computed; returns the seconds that the rest takes."""
+        known = self.step()
+        self.cluster.wait("a step ends", lambda: self.step() > known)
+        return self.let_pass(share)
 
     def kept(self):
         """(step, micro-batches that were kept) of each time that one went on."""
@@ -146,6 +150,32 @@ class WithinAStep(JobTest):
             (_, kept), = job.kept()
             self.assertGreater(kept, 12 * MICRO_BATCHES_OF_MOVE / 5)
             self.assertLess(kept, 12 * MICRO_BATCHES_OF_MOVE)
+            self.assert_same(job, alone)
+
+    def test_stages_change(self):
+        """Stages get the sums of their units from the workers that computed these before, within the step."""
+        longer = {**LONG, "train__micro_batches_per_lane": MICRO_BATCHES_OF_MOVE, "train__steps": 3,
+                  "checkpoint__every": 3}
+        with Cluster(self.id(), nodes=1, slots=1) as cluster:
+            alone = LongJob(cluster, name="alone", **longer).submit(devices=1)
+            alone.wait_completed(seconds=300)
+            job = LongJob(cluster, **longer).submit()
+            job.wait_running(1)
+            job.wait_step(1)
+            job.ask(stages=2, replicas=1)
+            cluster.add("b", 1).launch()
+            cluster.wait("the step goes on in two stages", job.kept, 60)
+            job.wait_running(2)
+            rest = job.let_pass(0.25)
+            self.assertEqual(job.step(), 1, "the step is over")
+            job.ask(stages=1, replicas=1)
+            job.announce(NOTICE * rest)
+            cluster.wait("it goes on in one", lambda: len(job.kept()) > 1, 60)
+            job.wait_completed(seconds=300)
+            (step, joined), (step_again, left) = job.kept()
+            self.assertEqual((step, step_again), (2, 2))
+            self.assertGreater(joined, 0)
+            self.assertGreater(left, joined + 12 * MICRO_BATCHES_OF_MOVE / 10)
             self.assert_same(job, alone)
 
     def test_evaluations_are_left(self):

@@ -96,6 +96,7 @@ const char *const sim_bug_names[BUG_COUNT] = {
     [BUG_DEAF_EVALUATION] = "deaf-evaluation",
     [BUG_HOLD_BEFORE_MOMENTS] = "hold-before-moments",
     [BUG_KEPT_PARTIAL] = "kept-partial",
+    [BUG_HOLD_BEFORE_SUMS] = "hold-before-sums",
 };
 
 static void describe_job(struct sim *sim)

@@ -89,6 +89,7 @@ enum sim_bug {
     BUG_DEAF_EVALUATION,
     BUG_HOLD_BEFORE_MOMENTS,
     BUG_KEPT_PARTIAL,
+    BUG_HOLD_BEFORE_SUMS,
     BUG_COUNT,
 };
 extern const char *const sim_bug_names[BUG_COUNT];

@@ -32,6 +32,7 @@
 #define EVALUATION_MOST_US    60e6
 #define EVALUATION_NOTICED_US 10e6 /* where a notice is to meet it */
 #define MOMENTS_SALT          0x6d6f6d656e
+#define SUMS_SALT             0x73756d73
 #define MOMENTS_LEAST_US      1e3
 #define RESOLUTION            ((uint64_t)1 << 20)
 #define LONG_STEP_US          200000 /* the other histories have no longer ones */
@@ -92,6 +93,13 @@ uint64_t sim_scale_moments_ns(const struct sim *sim, uint64_t instance, uint64_t
 {
     double most_us = MAX(MOMENTS_LEAST_US, (double)sim->compute_us / 2);
     uint64_t draw = sim_mix(sim_mix(instance, MOMENTS_SALT), generation);
+    return sim->one_fault ? 0 : NS_PER_US * (uint64_t)between(MOMENTS_LEAST_US, most_us, draw);
+}
+
+uint64_t sim_scale_sums_ns(const struct sim *sim, uint64_t instance, uint64_t generation)
+{
+    double most_us = MAX(MOMENTS_LEAST_US, 2 * (double)sim->compute_us);
+    uint64_t draw = sim_mix(sim_mix(instance, SUMS_SALT), generation);
     return sim->one_fault ? 0 : NS_PER_US * (uint64_t)between(MOMENTS_LEAST_US, most_us, draw);
 }
 

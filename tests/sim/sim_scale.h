@@ -17,6 +17,10 @@ uint64_t sim_scale_start_max_ns(const struct sim *sim);
  * process of @instance in @generation: in histories of long steps up to half of one */
 uint64_t sim_scale_moments_ns(const struct sim *sim, uint64_t instance, uint64_t generation);
 
+/** sim_scale_sums_ns() - return how long the sums take that the process of @instance has asked for
+ * in @generation: up to two steps */
+uint64_t sim_scale_sums_ns(const struct sim *sim, uint64_t instance, uint64_t generation);
+
 /** sim_scale_evaluation_ns() - Draw how long a worker evaluates the finished model */
 uint64_t sim_scale_evaluation_ns(struct sim *sim);
 /** sim_scale_evaluation_max_ns() - Return the longest such time; 0: the job never evaluates */

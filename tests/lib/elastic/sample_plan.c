@@ -34,6 +34,8 @@ struct plan *sample_plan(void)
                                              {.unit = 1, .from_rank = 6, .to_rank = 0},
                                              {.unit = 5, .from_rank = 3, .to_rank = 1}};
     static const struct plan_move histories[] = {{.from_rank = 0, .to_rank = 5}};
+    static const struct plan_move sums[] = {{.from_rank = 4, .to_rank = 1},
+                                            {.from_rank = 6, .to_rank = 0}};
     struct plan *plan = plan_new();
     strcpy(plan->job, "demo");
     plan->generation = 7;
@@ -71,6 +73,9 @@ struct plan *sample_plan(void)
     plan->start.history_count = 1;
     plan->start.histories = calloc(1, sizeof(*plan->start.histories));
     memcpy(plan->start.histories, histories, sizeof(histories));
+    plan->start.sums_count = 2;
+    plan->start.sums = calloc(2, sizeof(*plan->start.sums));
+    memcpy(plan->start.sums, sums, sizeof(sums));
     plan->layout.predicted_step_seconds = 0.1;
     plan->layout.prediction_factor = 1.5;
     plan->change.switch_seconds = 0.25;

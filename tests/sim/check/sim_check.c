@@ -176,6 +176,14 @@ void sim_check_gradients(struct sim_worker *worker, unsigned unit, uint64_t step
     ledger->gradients[0][unit].step = step;
 }
 
+void sim_check_sums(const struct sim_worker *worker)
+{
+    for (unsigned lane = 0; lane < SIM_LANES; lane++)
+        if (sim_sums_misses(worker, lane))
+            sim_fail(worker->sim, "%s adds to a sum of lane %u that it has not got", worker->name,
+                     lane);
+}
+
 /* The nodes on which @plan has a replica or a shadow of @unit, a bit each. */
 static uint64_t nodes_that_keep(const struct sim *sim, const struct plan *plan, unsigned unit)
 {

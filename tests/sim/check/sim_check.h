@@ -103,6 +103,9 @@ struct sim_check {
 struct sim_check *sim_check_new(struct sim *sim);
 /** sim_check_gradients() - @worker has the reduced gradients of @unit for @step */
 void sim_check_gradients(struct sim_worker *worker, unsigned unit, uint64_t step);
+/** sim_check_sums() - The worker goes on with the sums of a step in progress: all that it has asked
+ * for must be here */
+void sim_check_sums(const struct sim_worker *worker);
 /** Note that a worker now holds the reduced gradients of applied_step + 1 */
 void sim_check_hold(struct sim *sim, struct sim_worker *worker);
 /** Check a commit of rank 0 of @plan; @next: the generation to begin after this step, or 0 */

@@ -110,6 +110,9 @@ void sim_division_keep(struct sim_worker *worker)
         worker->share.kept.lanes[runs[i].lane].micro_batches += part;
         done -= part;
     }
+    for (unsigned lane = 0; lane < SIM_LANES; lane++)
+        if (sim_sums_misses(worker, lane))
+            worker->share.kept.lanes[lane].micro_batches = 0;
     find_spans(&division, replica, worker->share.kept.lanes);
 }
 
@@ -154,31 +157,22 @@ void sim_division_interrupt(struct sim_worker *worker)
 
 /* ---- the agreement ---- */
 
-static bool may_go_on(const struct sim_worker *worker)
-{
-    return worker->share.kept.step == next_step(worker) &&
-           worker->share.kept.first_unit == worker->first_unit &&
-           worker->share.kept.unit_count == worker->unit_count;
-}
-
 static void begin_session(struct sim_worker *worker)
 {
     session_begin(worker);
     handover_tell(worker);
 }
 
-/* The lanes that this worker has something of, for the other ranks. */
-static struct step_facts list_facts(const struct sim_worker *worker)
+void sim_division_begin(struct sim_worker *worker)
 {
-    struct step_facts facts = {0};
-    if (!may_go_on(worker))
-        return facts;
-    facts.lanes = sim_allocate(SIM_LANES, sizeof(*facts.lanes));
-    memcpy(facts.lanes, worker->share.kept.lanes, sizeof(worker->share.kept.lanes));
-    return facts;
+    worker->share.division.step = 0;
+    if (worker->plan->start.source != PLAN_SOURCE_MEMORY)
+        worker->share.kept.step = 0; /* the round stands for that of the data: all are here */
+    sim_sums_begin(worker);
+    worker_go(worker, POINT_OFFERS);
 }
 
-void sim_division_begin(struct sim_worker *worker)
+static void begin_round(struct sim_worker *worker)
 {
     struct sim_rounds *rounds = &worker->rounds;
     const struct division_question question = {.layout = &worker->plan->layout,
@@ -186,10 +180,7 @@ void sim_division_begin(struct sim_worker *worker)
                                                .step = next_step(worker),
                                                .lanes = SIM_LANES,
                                                .micro_batches = micro_batches(worker)};
-    worker->share.division.step = 0;
-    if (worker->plan->start.source != PLAN_SOURCE_MEMORY)
-        worker->share.kept.step = 0; /* the round stands for that of the data: all are here */
-    struct step_facts facts = list_facts(worker);
+    struct step_facts facts = sim_sums_facts(worker);
     division_round_done(&rounds->division);
     rounds->tree =
         (struct sim_tree){.part_tag = SIM_FACTS, .answer_tag = SIM_DIVISION, .step = question.step};
@@ -198,36 +189,53 @@ void sim_division_begin(struct sim_worker *worker)
     worker_go(worker, POINT_FACTS);
 }
 
+/* Return whether the worker goes on with @status of a wait; otherwise it waits, or has broken. */
+static bool passes(struct sim_worker *worker, int status)
+{
+    if (status && status != -EAGAIN)
+        worker_broken(worker, status);
+    return !status;
+}
+
+bool sim_division_at_offers(struct sim_worker *worker)
+{
+    int status = sim_sums_take_offers(worker);
+    if (passes(worker, status))
+        begin_round(worker);
+    return status != -EAGAIN && worker->alive;
+}
+
 bool sim_division_at_facts(struct sim_worker *worker)
 {
     int status = sim_tree_run(worker, TREE_DECIDE);
-    if (status == -EAGAIN)
-        return false;
-    if (status)
-        worker_broken(worker, status);
-    else
+    if (passes(worker, status))
         worker_go(worker, POINT_DIVISION);
-    return worker->alive;
+    return status != -EAGAIN && worker->alive;
 }
 
 bool sim_division_at_division(struct sim_worker *worker)
 {
     const struct step_division *division = &worker->rounds.division.division;
     int status = sim_tree_run(worker, TREE_DONE);
-    if (status == -EAGAIN)
-        return false;
-    if (status) {
-        worker_broken(worker, status);
-        return worker->alive;
-    }
+    if (!passes(worker, status))
+        return status != -EAGAIN && worker->alive;
     worker->share.division = *division;
     if (division->step && worker->rank == 0)
         sim_trace(worker->sim, "  step %llu goes on with %u of %u micro-batches",
                   (unsigned long long)division->step,
                   SIM_LANES * micro_batches(worker) - step_division_left(division, UINT_MAX),
                   SIM_LANES * micro_batches(worker));
-    begin_session(worker);
+    sim_sums_settle(worker, division);
+    worker_go(worker, POINT_WANTED);
     return true;
+}
+
+bool sim_division_at_wanted(struct sim_worker *worker)
+{
+    int status = sim_sums_take_wanted(worker);
+    if (passes(worker, status))
+        begin_session(worker);
+    return status != -EAGAIN && worker->alive;
 }
 
 /* ---- a change within the step ---- */
@@ -252,7 +260,7 @@ static bool all_have(const struct sim_worker *root, uint64_t generation)
     for (unsigned rank = 0; rank < root->plan->layout.worker_count; rank++) {
         const struct sim_worker *other = worker_of(root, rank);
         if (!other || other->announced != generation || !is_in_the_same(root, other) ||
-            !unit_arrivals_are_complete(&other->handover.arrivals))
+            !unit_arrivals_are_complete(&other->handover.arrivals) || !sim_sums_have_arrived(other))
             return false;
     }
     for (unsigned rank = 0; rank < root->plan->layout.worker_count; rank++) {

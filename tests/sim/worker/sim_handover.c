@@ -171,6 +171,7 @@ bool handover_at_units(struct sim_worker *worker)
     }
     worker->handover.next_move = 0;
     if (worker->rank >= plan->layout.worker_count) {
+        sim_sums_begin(worker);
         worker_go(worker, POINT_DONOR);
         return true;
     }
@@ -201,6 +202,14 @@ bool handover_at_arrive(struct sim_worker *worker)
         if (!unit_arrivals_are_complete(&handover->arrivals))
             return false;
     }
+    if (!sim_sums_have_arrived(worker) && worker->sim->bug != BUG_HOLD_BEFORE_SUMS) {
+        if (worker->mesh->state == SIM_MESH_FAILED)
+            worker_broken(worker, -ECONNRESET);
+        else
+            worker_alarm(worker, worker->share.sums.arrive_ns);
+        return false;
+    }
+    sim_check_sums(worker);
     handover_tell(worker);
     session_arrived(worker);
     return worker->alive;
@@ -214,8 +223,6 @@ void handover_drop_partial(struct sim_worker *worker)
         return;
     for (unsigned unit = 0; unit < SIM_UNITS; unit++) {
         kept[unit] = unit_arrivals_is_copy(&worker->handover.arrivals, unit);
-        if (!kept[unit] && unit - worker->first_unit < worker->unit_count)
-            sim_division_forget(worker); /* kept_step_fits() */
     }
     sim_state_drop(&worker->state, kept);
     worker->handover.arrivals = (struct unit_arrivals){0};
@@ -235,6 +242,14 @@ bool handover_at_donor(struct sim_worker *worker)
 {
     const struct plan *plan = worker->plan;
     struct sim_payload payload;
+    int status = sim_sums_take_wanted(worker);
+    if (!status)
+        status = sim_sums_await_release(worker);
+    if (status) {
+        if (status != -EAGAIN)
+            worker_broken(worker, status);
+        return status != -EAGAIN && worker->alive;
+    }
     for (; worker->handover.next_move < plan->start.move_count; worker->handover.next_move++) {
         const struct plan_move *move = move_of(worker, worker->handover.next_move);
         if (move->from_rank != worker->rank || !first_of_pair(plan, worker->handover.next_move))

@@ -32,6 +32,9 @@ enum sim_tag {
     SIM_ALL_HERE,
     SIM_FACTS,
     SIM_DIVISION,
+    SIM_OFFER, /* of sums of a step in progress */
+    SIM_WANTED,
+    SIM_SUMS_RELEASE,
     SIM_VOTE,
     SIM_VOTED,
 };

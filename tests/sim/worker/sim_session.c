@@ -710,8 +710,10 @@ static bool after_closing(struct sim_worker *worker)
 bool session_step(struct sim_worker *worker)
 {
     static bool (*const at[POINT_COUNT])(struct sim_worker *) = {
+        [POINT_OFFERS] = sim_division_at_offers,
         [POINT_FACTS] = sim_division_at_facts,
         [POINT_DIVISION] = sim_division_at_division,
+        [POINT_WANTED] = sim_division_at_wanted,
         [POINT_STEP] = at_step,
         [POINT_FORWARD] = at_forward,
         [POINT_BACKWARD] = at_backward,

@@ -611,5 +611,6 @@ void sim_worker_free(struct sim_worker *worker)
     free(worker->rounds.commit);
     dispute_done(&worker->rounds.dispute);
     division_round_done(&worker->rounds.division);
+    sim_sums_done(worker);
     free(worker);
 }

@@ -16,6 +16,7 @@
 #include "protocol/pending_plan.h"
 #include "protocol/stay.h"
 #include "protocol/step_commit.h"
+#include "protocol/step_sums.h"
 #include "protocol/unit_arrivals.h"
 #include "sim/fault/sim_disk.h"
 #include "sim/worker/sim_mesh.h"
@@ -30,8 +31,10 @@ enum sim_point {
     POINT_RESTORE,
     POINT_LINKS,
     POINT_HANDOVER,
+    POINT_OFFERS,   /* of sums of the step in progress */
     POINT_FACTS,    /* of the children, on the step in progress */
     POINT_DIVISION, /* of that step */
+    POINT_WANTED,   /* of the sums that were offered */
     POINT_DONOR,
     POINT_STEP,
     POINT_FORWARD,
@@ -85,9 +88,18 @@ struct sim_kept {
     struct lane_fact lanes[SIM_LANES];
 };
 
+/* worker/step/moved_sums.c: the sums that other workers give to this one, and it to them. */
+struct sim_sums {
+    struct step_sums list, given; /* given: while they are asked for */
+    unsigned next_pair;           /* of the plan: its message is awaited */
+    bool asked_by[JOB_DEVICES_MAX];
+    uint64_t arrive_ns; /* when all that the worker has asked for is here */
+};
+
 /* worker/step/engine.h: the part of a step that the worker computes. */
 struct sim_share {
     struct sim_kept kept;
+    struct sim_sums sums;
     struct step_division division;        /* of this generation; step 0: as planned */
     uint64_t step_began_ns, announced_ns; /* announced: a change that may begin within it */
     uint64_t from_ns, until_ns;           /* the forward that is under way, if nothing stops it */
@@ -268,8 +280,10 @@ bool session_after_checkpoint_round(struct sim_worker *worker);
 
 /** sim_division_begin() - Agree on the step in progress, then begin the session */
 void sim_division_begin(struct sim_worker *worker);
+bool sim_division_at_offers(struct sim_worker *worker);
 bool sim_division_at_facts(struct sim_worker *worker);
 bool sim_division_at_division(struct sim_worker *worker);
+bool sim_division_at_wanted(struct sim_worker *worker);
 /** sim_division_share() - Return the part of the whole step that the worker's replica computes */
 double sim_division_share(const struct sim_worker *worker);
 /** sim_division_owns() - Return whether the worker's replica has @lane in the coming step */
@@ -292,6 +306,23 @@ void sim_division_watch(struct sim_worker *worker);
 /** sim_division_leaves() - The links broke within a step: return whether the worker goes on in the
  * next generation at once */
 bool sim_division_leaves(struct sim_worker *worker);
+
+/* sim_sums.c: worker/step/moved_sums.c. Results are 0, -EAGAIN (not yet) and -ECONNRESET. */
+
+/** sim_sums_begin() - Offer what is kept to the ranks that the plan pairs with this one */
+void sim_sums_begin(struct sim_worker *worker);
+int sim_sums_take_offers(struct sim_worker *worker);
+/** sim_sums_facts() - Return the facts about own and offered sums */
+struct step_facts sim_sums_facts(struct sim_worker *worker);
+/** sim_sums_settle() - Ask for the sums that the worker goes on with */
+void sim_sums_settle(struct sim_worker *worker, const struct step_division *division);
+int sim_sums_take_wanted(struct sim_worker *worker);
+bool sim_sums_have_arrived(const struct sim_worker *worker);
+/** sim_sums_misses() - Return whether a sum of @lane has been asked for and has not arrived */
+bool sim_sums_misses(const struct sim_worker *worker, unsigned lane);
+/** sim_sums_await_release() - On a donor */
+int sim_sums_await_release(struct sim_worker *worker);
+void sim_sums_done(struct sim_worker *worker);
 
 /* sim_dispute.c: worker/step/dispute_round.c and worker/state/state_digest.c */
 

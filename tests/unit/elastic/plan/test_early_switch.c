@@ -161,6 +161,29 @@ static void test_sums_stay_with_replicas_whose_workers_stay_together(void **stat
     assert_true(early_switch_kept(&plan.plan.layout, &next.plan) == 1);
 }
 
+/* Replicas of which all workers are there give their sums away. */
+static void test_sums_that_are_given_are_kept(void **state)
+{
+    struct plan_move pair = {0};
+    struct sample plan, next;
+
+    (void)state;
+    sample_init(&plan, 2, 2, 0);
+    sample_init(&next, 1, 4, 0);
+    assert_true(early_switch_kept(&plan.plan.layout, &next.plan) == 0);
+    next.plan.start.sums = &pair;
+    next.plan.start.sums_count = 1;
+    assert_true(early_switch_kept(&plan.plan.layout, &next.plan) == 1);
+    sample_init(&next, 1, 2, 0);
+    next.plan.start.sums = &pair;
+    next.plan.start.sums_count = 1;
+    assert_true(early_switch_kept(&plan.plan.layout, &next.plan) == 0.5);
+    next.plan.layout.donor_count = 2; /* slots 2 and 3 */
+    next.workers[2] = plan.workers[2];
+    next.workers[3] = plan.workers[3];
+    assert_true(early_switch_kept(&plan.plan.layout, &next.plan) == 1);
+}
+
 static void test_other_plans_never_begin_within_a_step(void **state)
 {
     struct sample plan, next;
@@ -211,6 +234,7 @@ int main(void)
         cmocka_unit_test(test_lost_sums_count_against_a_change),
         cmocka_unit_test(test_a_limited_change_does_not_wait_for_the_end_of_the_step),
         cmocka_unit_test(test_sums_stay_with_replicas_whose_workers_stay_together),
+        cmocka_unit_test(test_sums_that_are_given_are_kept),
         cmocka_unit_test(test_other_plans_never_begin_within_a_step),
         cmocka_unit_test(test_an_empty_plan_begins_at_its_limit_only),
     };

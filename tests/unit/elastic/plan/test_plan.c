@@ -55,6 +55,8 @@ static void test_round_trip(void **state)
     assert_memory_equal(back->start.moves, plan->start.moves, 3 * sizeof(*plan->start.moves));
     assert_memory_equal(back->start.histories, plan->start.histories,
                         sizeof(*plan->start.histories));
+    assert_int_equal(back->start.sums_count, 2);
+    assert_memory_equal(back->start.sums, plan->start.sums, 2 * sizeof(*plan->start.sums));
     assert_int_equal(back->checkpoints.copies, 2);
     assert_int_equal(back->checkpoints.copy_node_count, 4);
     assert_memory_equal(back->checkpoints.copy_nodes, plan->checkpoints.copy_nodes,
@@ -178,9 +180,10 @@ static void test_peers(void **state)
     (void)state;
     struct plan *plan = sample_plan();
     ASSERT_PEERS(plan, 0, 1, 2, 3, 4, 5, 6); /* root of the tree, and the donor */
-    ASSERT_PEERS(plan, 1, 0, 3, 5);          /* neighbour, replicas of stage 1, move from 3 */
+    ASSERT_PEERS(plan, 1, 0, 3, 4,
+                 5); /* neighbour, replicas of stage 1, move from 3, sums from 4 */
     ASSERT_PEERS(plan, 2, 0, 3, 4);
-    ASSERT_PEERS(plan, 4, 0, 2, 5);
+    ASSERT_PEERS(plan, 4, 0, 1, 2, 5);
     ASSERT_PEERS(plan, 5, 0, 1, 3, 4);
     ASSERT_PEERS(plan, 6, 0); /* a donor: only its moves */
     unsigned peers[7];        /* of links anew, when the donor has gone */
@@ -204,7 +207,8 @@ static void test_shadows(void **state)
     }
     plan->layout.worker_count = plan->layout.stage_count = 20;
     plan->layout.replica_count = 1;
-    plan->layout.donor_count = plan->start.move_count = plan->start.history_count = 0;
+    plan->layout.donor_count = plan->start.move_count = plan->start.history_count =
+        plan->start.sums_count = 0;
     plan->layout.shadows[0] = (struct plan_shadow){4, 12};
     ASSERT_PEERS(plan, 4, 0, 3, 5, 12);
     ASSERT_PEERS(plan, 12, 1, 4, 11, 13);
@@ -218,7 +222,7 @@ static void test_peers_of_a_pipeline_and_the_tree(void **state)
     plan->layout.stage_count = plan->layout.worker_count = 20; /* only the counts matter to peers */
     plan->layout.replica_count = 1;
     plan->layout.donor_count = plan->start.move_count = plan->start.history_count =
-        plan->layout.shadow_count = 0;
+        plan->start.sums_count = plan->layout.shadow_count = 0;
     ASSERT_PEERS(plan, 0, 1, 2, 3, 4, 5, 6, 7, 8, 19); /* 19: the other end of the replica */
     ASSERT_PEERS(plan, 1, 0, 2, 9, 10, 11, 12, 13, 14, 15, 16);
     ASSERT_PEERS(plan, 2, 0, 1, 3, 17, 18, 19);
@@ -331,7 +335,7 @@ static void break_fresh(struct plan *plan)
 {
     plan->start.source = PLAN_SOURCE_FRESH;
     plan->start.has_commit = false;
-    plan->start.move_count = 0;
+    plan->start.move_count = plan->start.sums_count = 0;
 }
 static void break_moves_from_checkpoint(struct plan *plan)
 {
@@ -342,13 +346,32 @@ static void break_moves_from_checkpoint(struct plan *plan)
 static void break_commit_from_checkpoint(struct plan *plan)
 {
     plan->start.source = PLAN_SOURCE_CHECKPOINT;
-    plan->start.move_count = 0;
+    plan->start.move_count = plan->start.sums_count = 0;
     strcpy(plan->start.restore_path, "/c/42");
+}
+static void break_sums_from_checkpoint(struct plan *plan)
+{
+    plan->start.source = PLAN_SOURCE_CHECKPOINT;
+    plan->start.move_count = 0;
+    plan->start.has_commit = false;
+    strcpy(plan->start.restore_path, "/c/42");
+}
+static void break_sums_rank(struct plan *plan)
+{
+    plan->start.sums[1].to_rank = 6;
+}
+static void break_sums_to_itself(struct plan *plan)
+{
+    plan->start.sums[0].to_rank = 4;
+}
+static void break_sums_order(struct plan *plan)
+{
+    plan->start.sums[1] = plan->start.sums[0];
 }
 static void break_restore_path(struct plan *plan)
 {
     plan->start.source = PLAN_SOURCE_CHECKPOINT;
-    plan->start.move_count = 0;
+    plan->start.move_count = plan->start.sums_count = 0;
     plan->start.has_commit = false;
 }
 static void break_commit_step(struct plan *plan)
@@ -461,6 +484,10 @@ static void test_check_refuses_every_broken_invariant(void **state)
         {break_fresh, "fresh"},
         {break_moves_from_checkpoint, "memory"},
         {break_commit_from_checkpoint, "memory"},
+        {break_sums_from_checkpoint, "sums"},
+        {break_sums_rank, "sums[1]: no such rank"},
+        {break_sums_to_itself, "sums[0]: from rank 4 to itself"},
+        {break_sums_order, "sums[1]: the ranks must ascend"},
         {break_restore_path, "restore_path"},
         {break_commit_step, "commit"},
         {break_commit_incomplete, "not complete"},
@@ -506,7 +533,7 @@ static void test_decode_refuses_missing_and_mistyped_keys(void **state)
         "commit",        "shadows",        "arithmetic", "copies",   "slow",   "recompute",
         "patient",       "limit_ns",       "breaks_off", "disputed", "links",  "prediction_factor",
         "last_dispute",  "switch_seconds", "deferred",   "before",   "slower", "busy_ns",
-        "recorded_step", "spare_ns",       "revokes",    "hosts"};
+        "recorded_step", "spare_ns",       "revokes",    "hosts",    "sums"};
     struct plan *plan = sample_plan();
     AUTO_JSON json_t *tree = plan_encode(plan);
     const char *key;

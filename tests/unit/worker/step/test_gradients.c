@@ -341,6 +341,138 @@ static void test_interrupted_steps(void **state)
         run_interrupted(seed);
 }
 
+/* ---- sums of other workers ---- */
+
+/* List what @gradients has of its units, as rank @source's. */
+static void list_sums(const struct gradients *gradients, unsigned source, struct step_sums *sums)
+{
+    struct lane_sum found[GRADIENTS_SUMS_MAX];
+
+    for (unsigned unit = 2; unit < 4; unit++) {
+        unsigned count = gradients_sums(gradients, unit, found);
+        for (unsigned i = 0; i < count; i++)
+            assert_int_equal(
+                step_sums_add(sums, &(struct step_sum){.unit = unit,
+                                                       .source = source,
+                                                       .span = found[i].span,
+                                                       .micro_batches = found[i].micro_batches,
+                                                       .offered = source > 0}),
+                0);
+    }
+}
+
+/* A pipeline of two units stops; then one worker has both, and gets the sums of unit 3 of the
+ * other, but for one that does not arrive. */
+static void run_moved(uint64_t seed)
+{
+    const unsigned lanes = 9;
+    const struct step_sums_stage stage = {2, 4, false};
+    struct step_division division = {
+        .step = 1, .lanes = lanes, .micro_batches = MICRO_BATCHES, .replicas = 2};
+    CLEANUP(step_sums_done) struct step_sums sums = {0};
+    CLEANUP(step_facts_done) struct step_facts facts = {0};
+    struct lane_run runs[LANE_TREE_LANES_MAX];
+    struct gradients *parts[2], *both = NULL;
+    struct tiny_state tiny[2];
+    struct error error = {0};
+    float expected[ELEMENTS_MAX];
+
+    for (unsigned i = 0; i < 2; i++) {
+        tiny_state_init(&tiny[i], true);
+        parts[i] = make_gradients(tiny[i].state, 2 + i, 1, lanes, (struct lane_tree_span){0, 9});
+        gradients_begin(parts[i]);
+        unsigned done = draw(seed, i, lanes * MICRO_BATCHES);
+        for (unsigned k = 0; k < done; k++)
+            run_micro_batch(parts[i], 2 + i, k / MICRO_BATCHES, k % MICRO_BATCHES,
+                            tiny[i].state->units[2 + i].layout.count);
+        list_sums(parts[i], i, &sums);
+    }
+    assert_int_equal(step_sums_facts(&sums, &stage, lanes, MICRO_BATCHES, &facts), 0);
+    for (unsigned lane = 0; lane < lanes; lane++) {
+        division.owners[lane] = 1;
+        division.starts[lane] = facts.lanes ? facts.lanes[lane].micro_batches : 0;
+    }
+    step_sums_choose(&sums, &division, 1);
+    gradients_end_arena(parts[0]);
+    const struct gradients_options options = {.state = tiny[0].state,
+                                              .first_unit = 2,
+                                              .unit_count = 2,
+                                              .replica = 1,
+                                              .division = &division,
+                                              .kept = parts[0],
+                                              .offered = &sums};
+    assert_int_equal(gradients_new(&options, &both, &error), 0);
+    gradients_begin(both);
+    for (unsigned i = 0; i < sums.count; i++) {
+        const struct step_sum *sum = &sums.list[i];
+        if (!sum->offered)
+            continue;
+        assert_true(sum->chosen);
+        memcpy(gradients_sum(both, 3, sum->span), gradients_sum(parts[1], 3, sum->span),
+               tiny[0].state->units[3].layout.count * sizeof(float));
+    }
+    unsigned count = step_division_runs(&division, 1, runs);
+    for (unsigned i = 0; i < count; i++)
+        for (unsigned m = runs[i].start; m < MICRO_BATCHES; m++)
+            for (unsigned unit = 4; unit-- > 2;)
+                run_micro_batch(both, unit, runs[i].lane, m,
+                                tiny[0].state->units[unit].layout.count);
+    for (unsigned unit = 2; unit < 4; unit++) {
+        size_t elements = tiny[0].state->units[unit].layout.count;
+        naive_sum(unit, (struct lane_tree_span){0, lanes}, expected, elements);
+        assert_memory_equal(gradients_subtrees(both, unit)[0], expected, elements * sizeof(float));
+    }
+    gradients_free(both);
+    gradients_free(parts[1]);
+    for (unsigned i = 0; i < 2; i++) {
+        arena_end(tiny[i].state->arena);
+        tiny_state_done(&tiny[i]);
+    }
+}
+
+static void test_sums_of_another_worker_are_gone_on_with(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 100; seed++)
+        run_moved(seed);
+}
+
+static void test_a_sum_that_does_not_arrive_is_none(void **state)
+{
+    struct step_division division = {
+        .step = 1, .lanes = 4, .micro_batches = MICRO_BATCHES, .replicas = 1};
+    CLEANUP(step_sums_done) struct step_sums sums = {0};
+    const struct step_sum sum = {.unit = 2,
+                                 .source = 1,
+                                 .span = {2, 2},
+                                 .micro_batches = MICRO_BATCHES,
+                                 .offered = true,
+                                 .chosen = true};
+    struct lane_sum found[GRADIENTS_SUMS_MAX];
+    struct gradients *gradients = NULL;
+    struct error error = {0};
+    struct tiny_state tiny;
+
+    (void)state;
+    tiny_state_init(&tiny, true);
+    division.starts[2] = division.starts[3] = MICRO_BATCHES;
+    assert_int_equal(step_sums_add(&sums, &sum), 0);
+    const struct gradients_options options = {.state = tiny.state,
+                                              .first_unit = 2,
+                                              .unit_count = 1,
+                                              .division = &division,
+                                              .offered = &sums};
+    assert_int_equal(gradients_new(&options, &gradients, &error), 0);
+    gradients_begin(gradients);
+    assert_int_equal(gradients_sums(gradients, 2, found), 1);
+    gradients_missed(gradients, 2, sum.span);
+    assert_int_equal(gradients_sums(gradients, 2, found), 0);
+    assert_null(gradients_sum(gradients, 2, sum.span));
+    assert_int_equal(gradients_sums(gradients, 3, found), 0); /* of another stage */
+    gradients_free(gradients);
+    tiny_state_done(&tiny);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -348,6 +480,8 @@ int main(void)
         cmocka_unit_test(test_units_do_not_mix),
         cmocka_unit_test(test_frozen_units_take_nothing),
         cmocka_unit_test(test_interrupted_steps),
+        cmocka_unit_test(test_sums_of_another_worker_are_gone_on_with),
+        cmocka_unit_test(test_a_sum_that_does_not_arrive_is_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
