@@ -24,7 +24,7 @@
 #include "daemon/node/link_ports.h"
 #include "daemon/reconcile.h"
 
-#define STOP_MARGIN_NS (30 * NS_PER_SECOND) /* after drain_timeout_s, to end what is left */
+#define STOP_MARGIN_NS (30 * NS_PER_SECOND) /* after drain_timeout_s, to end remaining workers */
 
 /* ---- signals ---- */
 
@@ -72,7 +72,7 @@ static int on_stop_signal(sd_event_source *source, const struct signalfd_siginfo
                     daemon->config->drain_timeout_ns / NS_PER_SECOND);
     else
         log_info("stopping: this node's work is handed over at the next step boundary");
-    /* systemd's own limit is made for the usual drain_timeout_s */
+    /* systemd's own limit suits only the default drain_timeout_s */
     sd_notifyf(0, "STOPPING=1\nSTATUS=draining\nEXTEND_TIMEOUT_USEC=%llu",
                (daemon->config->drain_timeout_ns + STOP_MARGIN_NS) / NS_PER_US);
     daemon->ending.stopping = true;

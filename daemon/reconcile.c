@@ -131,7 +131,7 @@ static bool is_known(void *context, const char *job)
            mirror_find(&daemon->keys.mirror, keys_job(key, daemon->config->cluster, job, "spec"));
 }
 
-/* Once, when this firnd knows all jobs. */
+/* Remove outputs of jobs that etcd no longer has: once, when this firnd knows all jobs. */
 static void sweep(struct daemon *daemon)
 {
     char jobs_dir[CONFIG_TEXT_SIZE];
@@ -143,7 +143,7 @@ static void sweep(struct daemon *daemon)
     frozen_folder_sweep(jobs_dir, is_known, daemon);
 }
 
-/* A job of the same name may have been submitted since: that is another one. */
+/* Compare the revision too: another job of the same name may have been submitted since. */
 static bool is_there(const struct daemon *daemon, const struct job *job)
 {
     char key[KV_KEY_MAX];
@@ -179,8 +179,7 @@ static void sync_jobs(struct daemon *daemon)
             job_sync(job);
 }
 
-/* Return whether there are workers of jobs that are not open: not yet, or because they cannot be.
- */
+/* Return whether workers of unopened jobs are left: jobs not opened yet, or that cannot be. */
 static bool awaits_left_workers(struct daemon *daemon)
 {
     unsigned count = left_workers_count(daemon->config);
@@ -189,7 +188,7 @@ static bool awaits_left_workers(struct daemon *daemon)
         log_info("stopping: waits for %u %s of %s that this firnd has not opened", count,
                  count == 1 ? "worker" : "workers", count == 1 ? "a job" : "jobs");
     daemon->ending.told = daemon->ending.told || count;
-    if (count) /* they are not this process's children: nothing tells of their end */
+    if (count) /* they are not this process's children, so no event reports their exit */
         timer_set_in(&daemon->reopen, LEFT_LOOK_NS);
     return count > 0;
 }

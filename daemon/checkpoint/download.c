@@ -108,8 +108,8 @@ static void on_recorded(void *context, const struct kv_result *result)
     tell(download, text);
 }
 
-/* With copies: this node has all shares at first, and the other nodes read them from here until
- * they have copies. */
+/* With copies, this node has all shares at first; other nodes read them from here until they have
+ * copies. */
 static int list_shares(const struct download *download, const struct manifest *manifest,
                        struct checkpoint_record *record)
 {
@@ -217,8 +217,8 @@ static int open_notify(struct download *download)
                                                on_notified, download, &download->io);
 }
 
-/* A whole checkpoint is here, as far as file names tell. With copies, a folder with the same
- * manifest holds only this node's share. */
+/* Return whether a whole checkpoint is here, judging by file names. With copies, a folder with the
+ * same manifest holds only this node's share. */
 static bool is_here(const struct download *download)
 {
     struct manifest manifest;

@@ -125,7 +125,7 @@ static int read_back(struct scrubbing *scrubbing)
     return status;
 }
 
-/* The next checkpoint must not take the damaged file from another one that has it, too. */
+/* Doubt all checkpoints that may share the damaged file: the next one must not link it. */
 static void mark_sharing(const struct scrubbing *scrubbing)
 {
     const struct scrub_finding *finding = &scrubbing->finding;
@@ -138,7 +138,7 @@ static void mark_sharing(const struct scrubbing *scrubbing)
     folder_mark_sharing(folder, finding->file, finding->device, finding->inode);
 }
 
-/* A mark that cannot be set costs a second reading, and at worst delays a removal. */
+/* Ignore failures: a missing mark costs a second reading, and at worst delays a removal. */
 static void set_mark(const struct scrubbing *scrubbing)
 {
     struct error error = {0};
@@ -261,8 +261,8 @@ static void on_noted(void *context, const struct kv_result *result)
         log_info("job %s: damage of a checkpoint could not be noted yet", scrubbing->job);
 }
 
-/* Note damage in the record. The caller skips checkpoints with copies, whose damaged files
- * other nodes have, and damaged metrics, without which a job resumes as well. */
+/* Note damage in the record. The caller skips checkpoints with copies, because other nodes have
+ * good files, and damaged metrics, without which a job can still resume. */
 static void note_damage(struct scrubbing *scrubbing)
 {
     struct daemon *daemon = scrubbing->daemon;
@@ -320,7 +320,7 @@ static void finish(struct scrubbing *scrubbing)
         scrubbing_doubt(&scrubbing->memory, &daemon->keys.mirror, daemon->config->cluster,
                         scrubbing->job);
     bool is_told =
-        damaged && scrubbing->finding.is_metrics; /* all others were read, and are good */
+        damaged && scrubbing->finding.is_metrics; /* all other files were read and are good */
     scrubbing_learned(&scrubbing->memory, sha256,
                       is_told ? clock_unix_ns() : scrubbing->verified_ns,
                       scrubbing->status && !is_told ? clock_unix_ns() + RETRY_NS : 0);

@@ -6,8 +6,8 @@
  * for as long as it is kept. Among unread checkpoints, the newest and the oldest alternate. If
  * checkpoints are written faster than they are read, this still covers the checkpoint from which
  * the job would resume and the checkpoints that are kept for long. A checkpoint is read by the node
- * that recorded it, or by the leader if that node is gone. With copies, every node reads the files
- * that it stores.
+ * that recorded it, or by the leader if that node is gone. With copies, every node reads its own
+ * files.
  */
 #pragma once
 

@@ -355,7 +355,7 @@ static void finish_help(const struct upload *upload)
              upload->job, upload->record.step, upload->record.place);
 }
 
-/* NULL: it is gone meanwhile. */
+/* Return the job of the upload; NULL: removed meanwhile. */
 static struct job *job_of(const struct upload *upload)
 {
     for (struct job *job = upload->daemon->jobs; job; job = job->next)
@@ -402,7 +402,7 @@ static void on_notified(void *context, int descriptor, unsigned events)
     (void)events;
     if (read(descriptor, &count, sizeof(count)) < 0 || !upload->task)
         return;
-    if (!state) { /* retried when there is memory */
+    if (!state) { /* no memory: retried later */
         wake_at(upload, now_ns(upload) + LOOK_NS);
         return;
     }
@@ -431,7 +431,7 @@ static void on_timer(void *context)
     if (!state)
         return;
     object_task_look(upload->task, state);
-    if (state->finished) { /* its result was lost for want of memory */
+    if (state->finished) { /* its result was lost because memory was short */
         if (write(upload->notify, &one, sizeof(one)) < 0)
             log_error("the object store's event cannot be written");
         return;
@@ -445,7 +445,7 @@ static void on_timer(void *context)
 
 /* ---- start and end ---- */
 
-/* Warn only. Jobs without a bucket do not need the settings, and every upload reads them anew. */
+/* Only warn: jobs without a bucket do not need the settings, and every upload reads them anew. */
 static void check_settings(const struct config *config)
 {
     AUTO_FREE struct object_settings *settings = calloc(1, sizeof(*settings));

@@ -75,7 +75,7 @@ static int refuse_flag(int flag, const char *word, struct error *error)
     return error_set(error, -EINVAL, "%s: no such flag; did you mean --%s?", word, flag_meant);
 }
 
-/* @ret_values: by the key's index; NULL: not among the flags */
+/* @ret_values: by the key's index; NULL: flag not given */
 static int parse_flags(int argc, char **argv, const char *ret_values[CONFIG_KEYS_MAX],
                        const char **ret_file, bool *ret_only_check, struct error *error)
 {

@@ -23,7 +23,7 @@ static const char *find_line(const char *text, unsigned line)
     return text ? text : "";
 }
 
-/* The bracket that begins the value of "key: [...", or 0. */
+/* Return the opening bracket of the value of "key: [...", or 0. */
 static char opening_bracket(const char *line)
 {
     const char *value = line + strcspn(line, ":\n");
@@ -31,7 +31,7 @@ static char opening_bracket(const char *line)
     return *value == '[' || *value == '{' ? *value : '\0';
 }
 
-/* Add the mistake of a value that is a list or a map. */
+/* Report a value that is a list or a map. */
 static void add_shape(const struct reading *reading, const char *key, unsigned line)
 {
     bool is_told = !config_mistakes_full(reading->mistakes); /* the search takes time */
@@ -46,8 +46,8 @@ static void add_shape(const struct reading *reading, const char *key, unsigned l
                             key);
 }
 
-/* Add a mistake of the YAML. libyaml's words for an address in brackets ("[fd00::1]:80") and for a
- * key behind a dash help nobody. */
+/* Add a YAML error. Replace libyaml's message for an address in brackets ("[fd00::1]:80") and for a
+ * key behind a dash, which would mislead an operator. */
 static void add_mistake(void *context, unsigned line, const char *words)
 {
     const struct reading *reading = context;
@@ -132,7 +132,7 @@ int config_file_read(struct config *config, struct config_mistakes *mistakes, st
     reading.text = (const char *)text.data;
     status =
         yaml_tree_parse_as(reading.text, text.size_bytes, &options, mistakes->path, &tree, error);
-    if (status && mistakes->count > 0) /* it is among them */
+    if (status && mistakes->count > 0) /* @mistakes includes this error */
         return 0;
     if (status)
         return status;

@@ -1,4 +1,4 @@
-/* Reads the configuration file: YAML, one value a key. */
+/* Read the configuration file: YAML, one value per key. */
 #pragma once
 
 #include "base/compiler.h"
@@ -9,8 +9,8 @@
 /**
  * config_file_read() - set the keys of @mistakes->path in @config
  *
- * Return: 0, also when @mistakes were added; negative errno (@error says why the file cannot be
- * read).
+ * Return: 0, also if mistakes were added to @mistakes; negative errno if the file cannot be read
+ * (@error says why).
  */
 int config_file_read(struct config *config, struct config_mistakes *mistakes,
                      struct error *error) CHECK_RESULT;

@@ -36,7 +36,7 @@ bool config_mistakes_full(const struct config_mistakes *mistakes)
     return mistakes->count >= CONFIG_MISTAKES_KEPT;
 }
 
-/* Append a line; false, and nothing appended, where only the count of the rest has room. */
+/* Append a line. Return false, with nothing appended, if only the count of the rest would fit. */
 static bool append(const struct config_mistakes *mistakes, const struct config_mistake *mistake,
                    char text[ERROR_TEXT_SIZE])
 {

@@ -23,11 +23,11 @@ struct config_key {
     const char *name; /* in the file; a flag has '-' for '_' */
     enum config_type type;
     size_t offset, size; /* in struct config */
-    unsigned min, max;   /* of numbers */
+    unsigned min, max;   /* for numbers */
     uint64_t unit_ns;
     const char *words[4]; /* NULL-terminated */
     unsigned on;
-    int (*check)(const char *text, struct error *error); /* of texts; NULL: any */
+    int (*check)(const char *text, struct error *error); /* for texts; NULL: any text is valid */
     const char *help;
 };
 
@@ -45,7 +45,7 @@ const char *config_key_nearest(const char *written);
 /**
  * config_key_decode() - set the key's field of @config from @text
  *
- * Return: 0; -EINVAL: nothing is set, and @ret_words says why.
+ * Return: 0; -EINVAL: nothing is set, and @ret_words has the reason.
  */
 int config_key_decode(const struct config_key *key, const char *text, struct config *config,
                       char *ret_words, size_t words_size) CHECK_RESULT;

@@ -1,4 +1,4 @@
-/* Check at startup the certificate that firnd presents over HTTPS. */
+/* Check the certificate that firnd presents over HTTPS, at startup. */
 #pragma once
 
 #include "base/compiler.h"

@@ -2,9 +2,9 @@
  * Decide whether a request's Host header names this node.
  *
  * A web page that an operator opens may point a name of its own at this node's address, and then
- * reads from here as if from its own site (DNS rebinding). Such a request carries the page's name.
- * Accepted are numeric addresses, localhost, the node's name, the machine's host name and the names
- * of `http_names`.
+ * read this node's pages as if from its own site (DNS rebinding). Such a request carries the page's
+ * name. Accepted are numeric addresses, localhost, the node's name, the machine's host name and the
+ * names in `http_names`.
  */
 #pragma once
 

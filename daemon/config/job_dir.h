@@ -1,4 +1,4 @@
-/* The folder of a job on a node, with its metrics, events and logs. */
+/* Name the folder of a job on a node, with its metrics, events and logs. */
 #pragma once
 
 #include "daemon/config/config.h"

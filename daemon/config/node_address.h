@@ -1,6 +1,6 @@
 /*
- * Parse the address at which other nodes reach this node. The address must be numeric, so that
- * nobody waits for a name server. It must not be a wildcard (0.0.0.0, [::]): it is advertised to
+ * Parse the address at which other nodes reach this node. The address must be numeric, so that no
+ * node waits for a name server. It must not be a wildcard (0.0.0.0, [::]): it is advertised to
  * other nodes, and a wildcard would lead each of them to itself.
  */
 #pragma once

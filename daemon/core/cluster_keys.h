@@ -1,6 +1,6 @@
 /*
- * The cluster's keys as firnd reads and writes them: the connection to etcd, the mirror of the keys
- * that it watches, and the outbox of the keys that must get written.
+ * The cluster's keys as firnd reads and writes them: the connection to etcd, the mirror of the
+ * watched keys, and the outbox of the keys to write.
  */
 #pragma once
 

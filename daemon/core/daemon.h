@@ -27,17 +27,17 @@ struct scrubbing;
 struct upload;
 struct suspicion;
 
-/* The end of a firnd. */
+/* How and when this firnd ends. */
 struct daemon_ending {
     bool stopping;             /* SIGTERM: drain, then leave */
     uint64_t deadline_unix_ns; /* of stopping: then leave even if workers still run */
     sd_event_source *drain_deadline;
-    bool told;       /* that workers of jobs that are not open are waited for */
+    bool told;       /* logged that firnd waits for workers of jobs that are not open */
     bool abandoning; /* SIGUSR2: leave at once, workers go on (an upgrade) */
     int exit_code;
 };
 
-/* The work on checkpoints that were recorded. */
+/* Work on recorded checkpoints. */
 struct daemon_checkpoints {
     struct upload *upload;
     struct scrubbing *scrubbing;
@@ -62,7 +62,7 @@ struct daemon {
     struct daemon_checkpoints checkpoints;
     struct http_server *http;
     sd_event_source *reconcile;
-    bool swept; /* folders of jobs that etcd no longer knows (daemon/jobs/frozen_folder.h) */
+    bool swept; /* folders of jobs that etcd no longer has (daemon/jobs/frozen_folder.h) */
     struct daemon_ending ending;
 };
 

@@ -1,4 +1,4 @@
-/* The node of a firnd: its record and slots, its registration, and its part in the election. */
+/* This node: its record and slots, its registration, and its part in the election. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,4 @@
-/* The end of firnd: its leases are given up first, so that the other nodes need not wait for them.
- */
+/* End firnd: revoke its leases first, so that the other nodes need not wait for them to expire. */
 #pragma once
 
 struct daemon;

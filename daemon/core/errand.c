@@ -8,7 +8,7 @@
 
 #include "base/thread.h"
 
-/* Owned by the loop's thread and by its own, whichever lets go last. */
+/* Owned by the loop's thread and its own thread; the last owner frees it. */
 struct task {
     atomic_uint owners;
     atomic_bool is_done;
@@ -22,7 +22,7 @@ struct errand {
     void (*ended)(void *user);
     void *user;
     struct task *task;  /* NULL: none */
-    struct loop_io *io; /* NULL: none is under way */
+    struct loop_io *io; /* NULL: no work is under way */
     uint64_t began_ns, ended_ns;
 };
 
@@ -42,7 +42,7 @@ static void *run(void *argument)
 
     task->work.run(task->load);
     atomic_store(&task->is_done, true);
-    (void)eventfd_write(task->ended, 1); /* its only value, which it takes */
+    (void)eventfd_write(task->ended, 1); /* the only write, so it succeeds */
     let_go(task);
     return NULL;
 }
@@ -53,7 +53,7 @@ static void on_ended(void *user, int descriptor, unsigned events)
 
     (void)descriptor;
     (void)events;
-    if (!atomic_load(&errand->task->is_done)) /* it is: what the thread has written is seen here */
+    if (!atomic_load(&errand->task->is_done)) /* always true; makes the thread's writes visible */
         return;
     errand->loop->io_remove(errand->loop->context, errand->io);
     errand->io = NULL;
@@ -112,7 +112,7 @@ void *errand_take(struct errand *errand)
     void *load = errand_result(errand);
 
     if (load)
-        errand->task->load = NULL; /* the thread has ended its work */
+        errand->task->load = NULL; /* safe: the thread has ended its work */
     errand_forget(errand);
     return load;
 }

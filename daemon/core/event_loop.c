@@ -161,7 +161,7 @@ static uint64_t busy_ns(void)
     return (uint64_t)now.tv_sec * NS_PER_SECOND + (uint64_t)now.tv_nsec;
 }
 
-/* Do as sd_event_run() without a timeout does, and measure the time. */
+/* Do the same as sd_event_run() without a timeout, and measure the time. */
 static int run_turn(struct event_loop *loop)
 {
     int status = sd_event_prepare(loop->event);

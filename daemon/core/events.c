@@ -14,7 +14,7 @@
 #include "base/log.h"
 
 #define FILE_BYTES_MAX ((off_t)64 << 20) /* of events.jsonl; about 200,000 events */
-#define KEPT_BYTES     ((size_t)4 << 20) /* of its newest lines, when it begins anew */
+#define KEPT_BYTES     ((size_t)4 << 20) /* newest lines that a rotation keeps */
 
 static void log_it(const struct event_facts *facts, const char *text)
 {
@@ -54,7 +54,7 @@ static json_t *event_line(const struct event_facts *facts, const char *kind, con
     return line;
 }
 
-/* Where it fails it is tried again when as many bytes have come as are kept. */
+/* Rotate the file when it is too large. After a failure, retry once per KEPT_BYTES appended. */
 static void bound_file(int file, const char *path, off_t line_bytes)
 {
     const off_t kept = (off_t)KEPT_BYTES;

@@ -25,7 +25,7 @@ void mirror_done(struct mirror *mirror)
     memset(mirror, 0, sizeof(*mirror));
 }
 
-/* The first entry whose key is not below @key. */
+/* Return the index of the first entry whose key is not below @key. */
 static size_t lower_bound(const struct mirror *mirror, const char *key)
 {
     size_t low = 0, high = mirror->count;

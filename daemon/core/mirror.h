@@ -1,6 +1,6 @@
 /*
- * A copy of the cluster's keys as of the last watch event: the single source for every decision of
- * firnd. Filled by snapshots and events; read by key, or by prefix in key order.
+ * Keep a copy of the cluster's keys as of the last watch event: the single source for every
+ * decision of firnd. Snapshots and events fill it; it is read by key, or by prefix in key order.
  */
 #pragma once
 
@@ -28,9 +28,9 @@ int mirror_apply(struct mirror *mirror, const struct kv_event *event,
 
 /** mirror_find() - return the entry of a key, valid until the next change; NULL: no such key */
 const struct mirror_entry *mirror_find(const struct mirror *mirror, const char *key);
-/** mirror_keep() - attach @meaning, the decoded value of @entry, until the value changes; takes
- * ownership, @forget frees it. So an unchanged value is decoded once
- * (daemon/core/decode_cache.h) */
+/** mirror_keep() - attach @meaning, the decoded value of @entry, until the value changes, so that
+ * an unchanged value is decoded once (daemon/core/decode_cache.h). Takes ownership of @meaning;
+ * @forget frees it */
 void mirror_keep(const struct mirror *mirror, const struct mirror_entry *entry, void *meaning,
                  void (*forget)(void *meaning));
 /** mirror_forget() - free the decoded value of @entry early, because it is no longer needed */

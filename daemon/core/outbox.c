@@ -35,7 +35,7 @@ struct outbox {
     struct loop_timer *retry;
     struct backoff backoff;
     bool waiting;                      /* for the retry timer to fire */
-    bool refused;                      /* etcd answers, and takes nothing */
+    bool refused;                      /* etcd answers but accepts no write */
     bool superseded;                   /* a newer value came while the letter was in flight */
     struct known_key known[KNOWN_MAX]; /* the oldest entry is replaced first */
     unsigned known_next;
@@ -126,7 +126,7 @@ static void read_first(struct outbox *outbox)
     }
 }
 
-/* The first letter is done with, unless a newer value has come meanwhile. */
+/* Remove the first letter, unless a newer value has arrived meanwhile. */
 static void put_away_first(struct outbox *outbox)
 {
     struct letter *letter = outbox->first;
@@ -137,7 +137,7 @@ static void put_away_first(struct outbox *outbox)
     letter_free(letter);
 }
 
-/* It is too large for good: those behind it must not wait for it. */
+/* Drop a letter that is too large for etcd for good: the others must not wait for it. */
 static void leave_out_first(struct outbox *outbox)
 {
     const struct letter *letter = outbox->first;

@@ -1,7 +1,8 @@
 /*
  * Write the keys that this daemon owns: reports, progress, states. The newest value of each key
- * wins. Writes are retried until they succeed, however long etcd is away, or refuses them (it has
- * no space, or no permission for this user): that is logged once, and once more when it is over.
+ * wins. Writes are retried until they succeed, however long etcd is away or refuses them (no space
+ * left, or no permission for this user). A refusal is logged once when it begins and once when it
+ * ends.
  */
 #pragma once
 

@@ -6,8 +6,8 @@
  * An entry refers to a record by its mod revision, not to a step: a run that has gone back to an
  * older checkpoint writes the later steps again, records them anew, and may resume from them.
  * Damage is also noted in the record (daemon/leader/leading.c), for all nodes and for the next
- * leader. A checkpoint that was only unreachable is not noted; the next leader finds out for
- * itself, and this one takes the refusal back when no other checkpoint is left.
+ * leader. A checkpoint that was only unreachable is not noted: the next leader finds out for
+ * itself, and this leader takes the refusal back when no other checkpoint is left.
  */
 #pragma once
 
@@ -39,7 +39,7 @@ struct refused_checkpoints {
 void refused_add(struct refused_checkpoints *refused, int64_t revision, const char *unasked);
 /** refused_add_damaged() - refuse a damaged checkpoint for good; @why is for its record */
 void refused_add_damaged(struct refused_checkpoints *refused, int64_t revision, const char *why);
-/** refused_take_back() - refuse no longer what was refused for good without damage */
+/** refused_take_back() - accept again the checkpoints that were refused for good without damage */
 void refused_take_back(struct refused_checkpoints *refused);
 /** refused_damage() - return the damage for which a record was refused; NULL: not refused for
  * damage (@refused may be NULL) */

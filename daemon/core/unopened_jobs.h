@@ -1,6 +1,6 @@
 /*
- * Jobs that could not be opened on this node: its disk is full, or its firnd does not know a key of
- * their specification. Each is tried again after a while, and said once.
+ * Remember the jobs that could not be opened on this node, because its disk is full or its firnd
+ * does not know a key of their specification. Each is retried after a pause, and logged once.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 
 struct unopened_job {
     char name[NAME_SIZE];
-    int64_t created; /* the store's revision of its submission */
+    int64_t created; /* etcd revision of its submission */
     uint64_t until_ns;
     char why[ERROR_TEXT_SIZE];
 };
@@ -25,15 +25,15 @@ struct unopened_jobs {
     unsigned count;
 };
 
-/** unopened_jobs_note() - the submission @created of job @name could not be opened at @now_ns.
- * Return: whether that is news */
+/** unopened_jobs_note() - note that the submission @created of job @name could not be opened at
+ * @now_ns. Return: whether this failure is new */
 bool unopened_jobs_note(struct unopened_jobs *unopened, const char *name, int64_t created,
                         const char *why, uint64_t now_ns);
-/** unopened_jobs_forget() - job @name is open, or gone */
+/** unopened_jobs_forget() - forget job @name, which is open or removed */
 void unopened_jobs_forget(struct unopened_jobs *unopened, const char *name);
 /** unopened_jobs_rests() - return whether it is too early to try that submission again */
 bool unopened_jobs_rests(const struct unopened_jobs *unopened, const char *name, int64_t created,
                          uint64_t now_ns);
-/** unopened_jobs_next_ns() - return when the next one is to be tried; UINT64_MAX: there is none */
+/** unopened_jobs_next_ns() - return the time of the next retry; UINT64_MAX: none */
 uint64_t unopened_jobs_next_ns(const struct unopened_jobs *unopened, uint64_t now_ns);
 void unopened_jobs_done(struct unopened_jobs *unopened);

@@ -426,8 +426,8 @@ static void forget_old_reports(const struct mirror *mirror, const char *cluster,
             mirror_forget(mirror, &entries[i]);
 }
 
-/* Return the generation whose state @plan goes on with: until a planned switch it trains, and some
- * nodes may not have heard of its end. 0: none. */
+/* Return the generation from which @plan takes over the state. That generation trains until a
+ * planned switch, and some nodes may not have heard of its end. 0: none. */
 static uint64_t generation_before(const struct plan *plan)
 {
     return plan && plan->start.source == PLAN_SOURCE_MEMORY ? plan->follows : 0;

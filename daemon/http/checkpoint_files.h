@@ -2,10 +2,10 @@
  * Decide which file of a checkpoint, or of kept outputs, an HTTP request may read:
  * GET /v1/jobs/JOB/checkpoints/FOLDER/FILE?at=OFFSET&bytes=COUNT (checkpoint/remote/remote.h).
  *
- * Only files of complete and of half-written checkpoints of this job and of its kept outputs of
- * frozen layers, by plain names. The client
- * must prove that it knows the link key of a plan: the plan in force, the prepared plan, or the
- * plan before, whose workers may still be about to make a planned switch.
+ * Allow only plain names of files in this job's checkpoints, complete or half-written, and in its
+ * kept outputs of frozen layers. The client must prove that it knows the link key of a plan: the
+ * plan in force, the prepared plan, or the plan before, whose workers may still be about to make a
+ * planned switch.
  */
 #pragma once
 

@@ -210,8 +210,8 @@ static int read_trace(const struct http_file *file, struct bytes *body, struct e
                                      : trace_files_read(file->path, &query, body, error);
 }
 
-/* Where the file begins after `from`, older lines may be in the one before (base/line_rotation.h).
- * It is opened second: lines only ever move there from the file. */
+/* If the file begins after `from`, read older lines from the rotated file (base/line_rotation.h).
+ * Open the rotated file second: lines only move into it, so none is missed. */
 static int read_older(const struct http_file *file, struct bytes *body)
 {
     const char *line = (const char *)body->data, *end = memchr(line, '\n', body->size_bytes);
@@ -245,7 +245,7 @@ static int add_seal(const struct http_seal *seal, struct bytes *body)
 
 int http_answer_read(const struct http_file *file, struct bytes *body, struct error *error)
 {
-    const char *name = strrchr(file->path, '/'); /* where it lies is nobody else's business */
+    const char *name = strrchr(file->path, '/'); /* do not disclose the folder to clients */
     bool lines = file->part == HTTP_LINES_BY_STEP || file->part == HTTP_LINES_BY_TIME;
 
     if (file->part == HTTP_TRACES || file->part == HTTP_SPANS)
@@ -261,7 +261,7 @@ int http_answer_read(const struct http_file *file, struct bytes *body, struct er
                : 0;
 }
 
-/* Progress comes with the end of a step: what was taken may be of the generation before. */
+/* Progress arrives at the end of a step, so it may describe the generation before. */
 static uint64_t memory_of(const struct control_progress *progress,
                           const struct worker_report *status)
 {

@@ -1,5 +1,5 @@
-/* The bodies of firnd's HTTP answers. Each function appends to @body; -ENOENT: no such job or
- * file on this node. The loop names a file, another thread reads it. */
+/* Make the bodies of firnd's HTTP answers. Each function appends to @body; -ENOENT: no such job or
+ * file on this node. The loop names a file; another thread reads it. */
 #pragma once
 
 #include <stddef.h>
@@ -21,10 +21,10 @@ enum http_part {
     HTTP_END,           /* the last bytes */
     HTTP_RANGE,         /* these bytes */
     HTTP_TRACES,        /* of a folder: its traces (daemon/http/trace_files.h) */
-    HTTP_SPANS,         /* of a trace: spans `from` to `to` a step */
+    HTTP_SPANS,         /* of a trace: its spans of steps `from` to `to` */
 };
 
-/* Of an answer that ends with a seal (checkpoint/remote/remote.h). */
+/* The seal at the end of an answer (checkpoint/remote/remote.h). */
 struct http_seal {
     bool is_wanted;
     uint8_t key[CHECKPOINT_KEY_SIZE];

@@ -68,12 +68,12 @@ struct http_limiter {
  */
 void http_limiter_init(struct http_limiter *limiter, const struct http_limits *limits,
                        void (*dismiss)(struct http_visitor *visitor));
-/** http_limiter_enter() - admit a new connection, HTTP_VISITORS_MAX at most; @visitor->visit tells
- * whether it is refused */
+/** http_limiter_enter() - admit a new connection, HTTP_VISITORS_MAX at most; @visitor->visit is
+ * HTTP_VISIT_REFUSED if it is refused */
 void http_limiter_enter(struct http_limiter *limiter, struct http_visitor *visitor,
                         const struct sockaddr *address, uint64_t now_ns);
-/** http_limiter_answers() - note that a whole request came, and that its answer has @size_bytes or
- * fewer */
+/** http_limiter_answers() - note that a whole request was received and that its answer has
+ * @size_bytes or fewer */
 void http_limiter_answers(struct http_limiter *limiter, struct http_visitor *visitor,
                           uint64_t size_bytes, uint64_t now_ns);
 /** http_limiter_waits() - note that the answer has been sent */

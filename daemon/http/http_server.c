@@ -37,7 +37,7 @@ static const struct http_limits limits = {
  * The default accuracy of an sd-event timer is a quarter of a second. */
 #define TIMER_US        1
 #define PEM_BYTES_MAX   ((size_t)1 << 20)
-#define LISTEN_TRIES    20 /* and a pause after each: a second in all */
+#define LISTEN_TRIES    20 /* with a pause after each; a second in all */
 #define LISTEN_PAUSE_NS 50000000
 /* GnuTLS's defaults without the deprecated versions (RFC 8996). */
 #define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
@@ -391,7 +391,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
         return answer_transfer(server, *request);
     int status = check_request(server, connection, method, &error);
     const char *rest = status ? NULL : checkpoint_page(server->daemon, url, &job);
-    if (!status && !rest) /* a node that reads a checkpoint proves that it knows the job's key */
+    if (!status && !rest) /* a node that reads a checkpoint proves knowledge of the job's key */
         status = check_token(server->daemon->http_token, connection, &error);
     if (!status)
         status = rest ? allow_checkpoint(job, rest, connection, &file, &error)
@@ -554,8 +554,8 @@ static struct MHD_Daemon *start(struct http_server *server, const struct node_ad
                             identity->key.data ? tls : none, MHD_OPTION_END);
 }
 
-/* A firnd that was killed a moment ago may have left a child that is about to become a worker, and
- * has its sockets until then. */
+/* Retry while the port is in use: a firnd killed a moment ago may have left a forked child that
+ * holds its sockets until it executes firn-worker. */
 static struct MHD_Daemon *start_when_free(struct http_server *server,
                                           const struct node_address *address,
                                           const struct identity *identity)

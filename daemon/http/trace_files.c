@@ -12,7 +12,7 @@
 
 #define PATH_SIZE 1500
 
-/* Return 0, and describe the ring; -ENOENT: there is none. */
+/* Describe the ring at @path. Return 0; -ENOENT: there is none. */
 static int describe(const char *path, struct trace_entry *entry)
 {
     AUTO_CLOSE int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);

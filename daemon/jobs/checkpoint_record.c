@@ -26,7 +26,7 @@ void checkpoint_record_forget(struct job *job)
     control_checkpoint_done(&job->record.unrecorded);
 }
 
-/* Tell the worker on @slot what has become of @checkpoint, and release that. */
+/* Tell the worker on @slot the result for @checkpoint, and release the checkpoint. */
 static void answer(struct job *job, unsigned slot, struct control_checkpoint *checkpoint,
                    bool committed)
 {
@@ -130,7 +130,7 @@ static char *record_text(const struct job *job, bool pinned)
 }
 
 /*
- * Delete expired records in the same transaction. Their files are deleted later, when the worker
+ * Delete expired records in the same transaction. Their files are deleted later, after the worker
  * has been told. Keys sort by step, so the newest are at the end.
  */
 static size_t add_expired(struct job *job, const struct mirror_entry *entries, size_t count,
@@ -245,7 +245,7 @@ void checkpoint_record_sync(struct job *job)
         return;
     }
     text = record_text(job, was_pinned(there));
-    /* A record that exists is of a checkpoint that was damaged or removed and is written again.
+    /* An existing record belongs to a checkpoint that was damaged or removed and is written again.
      * All keys that begin with "checkpoints/" sort before "checkpoints0". */
     const struct kv_compare compares[] = {
         {.key = key, .target = KV_MOD_REVISION, .value = there ? there->mod_revision : 0},
@@ -272,8 +272,8 @@ void checkpoint_record_sync(struct job *job)
                   job->name);
 }
 
-/* A worker that stood still may send its checkpoint when a later generation's is being recorded:
- * each of the two waits for an answer. */
+/* Answer both workers if two generations have a checkpoint: a worker that was stopped for a while
+ * may send its checkpoint while one of a later generation is being recorded. */
 void checkpoint_record_begin(struct job *job, unsigned slot, struct control_checkpoint *checkpoint)
 {
     const struct control_checkpoint *waiting = &job->record.unrecorded;

@@ -40,7 +40,7 @@ struct copying {
     struct copying_task task;
     struct checkpoint_remote *remote;
     char folder[JOB_CHECKPOINT_DIR_SIZE];
-    unsigned copied; /* number of the writers' shares that are here */
+    unsigned copied; /* number of writers' shares that are here now */
     int status;      /* result of the next share */
     struct error error;
 };
@@ -204,7 +204,7 @@ static void finish(struct copying *copying)
 
 /* ---- choosing ---- */
 
-/* Return whether copies are missing, and have been for long enough. */
+/* Return whether copies have been missing for long enough. */
 static bool is_due(struct copying *copying)
 {
     const struct job *job = copying->job;

@@ -1,6 +1,6 @@
 /*
- * Replace copies of checkpoints whose nodes have left: make new copies of the newest checkpoint,
- * and of pinned ones, on the remaining nodes. This runs in the background, on a separate thread
+ * Replace checkpoint copies whose nodes have left: make new copies of the newest checkpoint, and of
+ * pinned ones, on the remaining nodes. This runs in the background, on a separate thread
  * that rests for half of the time (checkpoint/replicate/receive.h); training never waits for it.
  *
  * Each node chooses its own copies (daemon/jobs/copying_choice.h), waits a while in case the plan

@@ -1,6 +1,6 @@
 /*
- * Choose the checkpoint, and the writers' shares of it, that this node copies because copies are
- * missing. The only inputs are records and plan. No side effects.
+ * Choose the checkpoint, and its writers' shares, that this node copies because copies are missing.
+ * The only inputs are records and plan. No side effects.
  */
 #pragma once
 

@@ -73,7 +73,7 @@ static struct question *find(struct earlier_report *earlier, const char *key)
     return NULL;
 }
 
-/* Return a free place, or that of an answer which nobody came for; NULL: all are in flight. */
+/* Return a free place, or the place of an answer that no job has used; NULL: all are in flight. */
 static struct question *find_room(struct earlier_report *earlier)
 {
     struct question *free_one = find(earlier, "");
@@ -98,7 +98,7 @@ static void ask(struct earlier_report *earlier, const char *key)
     const struct kv *kv = earlier->daemon->keys.kv;
     struct question *question = may_ask(earlier) ? find_room(earlier) : NULL;
 
-    if (!question) /* an answer wakes, or the timer */
+    if (!question) /* an answer or the timer will wake the daemon */
         return;
     question->earlier = earlier;
     stpcpy(question->key, key);
@@ -112,20 +112,20 @@ static void on_retry(void *context)
 {
     struct earlier_report *earlier = context;
 
-    daemon_wake(earlier->daemon); /* which asks again if needed */
+    daemon_wake(earlier->daemon); /* the reconciliation asks again if needed */
 }
 
 /*
- * Generations on which an earlier firnd of this node can have reported, and whose reports count:
- * that of the plan in force, and the one that a planned one follows, from nodes that have not
+ * The generations whose reports count and on which an earlier firnd of this node may have reported:
+ * the plan in force, and the generation that a planned one follows, for nodes that have not
  * reported on the plan. 0: none.
  */
 struct generations {
     uint64_t list[2];
 };
 
-/* None if there is no plan, if it is malformed, or if it came while this daemon was following: then
- * no earlier firnd of this node can have reported on it. */
+/* Return none if the plan is absent or malformed, or if it arrived while this daemon was watching:
+ * then no earlier firnd of this node can have reported on it. */
 static struct generations generations_of(const struct daemon *daemon, const char *job)
 {
     const struct mirror *mirror = &daemon->keys.mirror;

@@ -19,7 +19,7 @@ struct mirror_entry;
 int earlier_report_new(struct daemon *daemon, struct earlier_report **ret_earlier) CHECK_RESULT;
 void earlier_report_free(struct earlier_report *earlier);
 /** earlier_report_known() - return whether the report is in the mirror or known to be absent; if
- * not, request it, and daemon_wake() follows */
+ * not, request it; daemon_wake() follows */
 bool earlier_report_known(struct earlier_report *earlier, const char *job);
 /** earlier_report_find() - return the report in the mirror; NULL: none, or of an earlier job of
  * this name, which a follower does not see removed. Valid until the mirror changes */

@@ -21,7 +21,7 @@ static void *remove_folder(void *argument)
 
     if (!directory)
         return NULL;
-    /* By the open folder: the job's folder may be renamed meanwhile. */
+    /* Use the open folder: the job's folder may be renamed meanwhile. */
     for (const struct dirent *entry; (entry = readdir(directory));)
         if (entry->d_name[0] != '.')
             unlinkat(dirfd(directory), entry->d_name, 0);

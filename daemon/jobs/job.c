@@ -78,8 +78,8 @@ static bool divergence_is_told(const struct job_workers *workers)
     return false;
 }
 
-/* Log and record the status of a worker that does not go on. In a cancelled job, the workers
- * that stop first break the links of the others: that is no failure. */
+/* Log and record the status of a worker that does not go on. In a cancelled job, the workers that
+ * stop first break the links of the others, which is no failure. */
 static void tell_status(struct job *job, unsigned slot, const struct worker_report *status)
 {
     struct event_facts facts = facts_of(job, status->generation, status->applied_step);
@@ -126,8 +126,8 @@ static void on_progress(struct job *job, unsigned slot, const struct control_pro
     const struct control_progress before = job->workers.progress[slot];
 
     job->workers.progress[slot] = *progress;
-    /* Measured now and then: keep the newest value. A worker that an earlier firnd started has none
-     * before its first word. */
+    /* Measured only now and then: keep the newest value. There is none before the first progress of
+     * a worker that an earlier firnd started. */
     if (isnan(progress->validation_loss) && before.generation)
         job->workers.progress[slot].validation_loss = before.validation_loss;
     if (job_progress_is_of_root(job, slot) &&
@@ -162,7 +162,7 @@ static void on_event(struct job *job, const struct control_message *message)
     events_append(job->folders.dir, &facts, "training", message->text);
 }
 
-/* Stop a worker whose protocol this firnd does not speak, since an upgrade; it counts as dead. */
+/* Stop a worker whose protocol this firnd no longer speaks after an upgrade; it counts as dead. */
 static void turn_away(struct job *job, unsigned slot, unsigned protocol)
 {
     struct event_facts facts = facts_of(job, 0, 0);
@@ -398,9 +398,9 @@ static void tell_unstarted(struct job *job)
     }
 }
 
-/* Free the agent and the statuses, a hundred times the rest of a job: etcd keeps finished jobs for
- * days. A job without a part on this node does without them until a plan names the node. This
- * includes a plan that ends the job, which waits for this node's report. */
+/* Free the agent and the statuses, which take a hundred times the rest of a job's memory: etcd
+ * keeps finished jobs for days. A job without a part on this node needs neither until a plan names
+ * the node. A plan that ends the job names it too, and waits for this node's report. */
 static void lull(struct job_workers *workers)
 {
     agent_free(workers->agent);
@@ -447,8 +447,8 @@ static void rest(struct job *job)
     job->fence.lone = (struct job_lone_root){0};
 }
 
-/* Without memory for an agent no event is lost: the agent starts from the plans, and this node
- * has had no part in them yet. */
+/* Retry when memory for an agent was short. No event is lost: the agent starts from the plans, in
+ * which this node has had no part yet. */
 static void look_again(struct job *job)
 {
     const struct loop *loop = &job->daemon->loop.loop;
@@ -527,7 +527,7 @@ static void sync_plan(struct job *job, const char *leaf, enum agent_event_type t
     plan_free(old);
 }
 
-/* Once the job is over and has no worker here. */
+/* Remove outputs of frozen layers once, when the job is over and has no worker here. */
 static void remove_outputs(struct job *job)
 {
     const struct daemon *daemon = job->daemon;
@@ -563,7 +563,7 @@ void job_gone(struct job *job)
 {
     struct agent_event event = {.type = AGENT_PLAN};
 
-    /* A removed job has ended before. This one still trains. */
+    /* A job that was removed in the usual way has ended before; this one still trains. */
     if (!job->gone && !job_idle(&job->workers))
         log_error(
             "etcd no longer knows job %s, so its workers end here. If etcd was emptied: firnctl "
@@ -598,8 +598,8 @@ static bool has_text(const char *path, const char *text)
            memcmp(there.data, text, length) == 0;
 }
 
-/* Open the folder and write the specification into it.
- * A firnd that starts on a full disk finds the file there, and must get to its workers. */
+/* Open the folder and write the specification into it. Do not rewrite an unchanged file: a firnd
+ * that starts on a full disk must still reach its workers. */
 static int write_spec(struct job *job, bool *ret_was_its, struct error *error)
 {
     AUTO_JSON json_t *tree = job_spec_encode(&job->spec);
@@ -671,7 +671,7 @@ static void adopt_workers(struct job *job)
     }
 }
 
-/* End workers of an earlier job of this name, which was removed while no firnd looked. */
+/* End workers of an earlier job of this name, which was removed while no firnd was running. */
 static void end_strangers(struct job *job)
 {
     for (unsigned slot = 0; slot < job->daemon->node.self.slot_count; slot++) {
@@ -679,7 +679,7 @@ static void end_strangers(struct job *job)
         struct worker_process *process = NULL;
         struct error error = {0};
         if (worker_process_adopt(&options, &process, &error))
-            continue; /* there is none, or it is not firn's */
+            continue; /* no worker, or the process is not firn's */
         log_warning("job %s: worker %d on slot %u is of an earlier job of this name, which is "
                     "removed: it ends",
                     job->name, worker_process_pid(process), slot);
@@ -688,8 +688,8 @@ static void end_strangers(struct job *job)
     }
 }
 
-/* Leave it empty if it is NULL (an earlier firnctl) or malformed (it must not become part of a
- * path). */
+/* Leave the id empty if it is absent (an earlier firnctl) or malformed (it must not become part of
+ * a path). */
 static void read_submission(struct job *job)
 {
     char key[KV_KEY_MAX];

@@ -44,7 +44,7 @@ struct job_folders {
 struct job_plans {
     struct plan *plan, *prepared; /* keys `generation` and `next` in the mirror; NULL: absent */
     int64_t revision, prepared_revision;
-    int64_t unread_revision;            /* of a plan that is not understood, as has been said */
+    int64_t unread_revision;            /* of a plan that cannot be decoded; logged */
     char key_before[PLAN_KEY_HEX_SIZE]; /* of the plan that a planned plan follows */
 };
 
@@ -66,7 +66,7 @@ struct job_fence {
 
 /* The job's workers on this node, and their last messages. */
 struct job_workers {
-    struct agent *agent;           /* NULL while the job rests here, as `actions`, `statuses` */
+    struct agent *agent;           /* with `actions`, `statuses`: NULL while the job rests here */
     struct agent_actions *actions; /* actions that the agent wants now */
     struct worker_process *processes[REPORT_WORKERS_MAX];
     bool killed[REPORT_WORKERS_MAX];       /* killed by firnd: its exit is no event */
@@ -84,7 +84,7 @@ struct job_record {
     /* A checkpoint that a worker has written and that is not recorded yet; step 0: none. */
     struct control_checkpoint unrecorded;
     unsigned slot;  /* of that worker */
-    bool keeps_all; /* its record lets no older one expire: their marks are not known */
+    bool keeps_all; /* recording it expires no older one, because their marks are unknown */
     struct kv_request *request;
     struct loop_timer *retry;
 };
@@ -104,7 +104,7 @@ struct job_expiry {
     uint64_t swept_generation;  /* before which the last sweep removed parts */
     struct kv_request *request; /* deletion of expired records in flight */
     struct retention_rule_seen seen;
-    bool due; /* something is new, and nothing has been chosen since */
+    bool due; /* a change since the last choice */
 };
 
 struct job {
@@ -124,7 +124,7 @@ struct job {
     struct copying *copying; /* makes missing copies; NULL: not started */
     struct loop_timer *tick;
     bool gone;    /* logged that etcd no longer has the job */
-    bool is_over; /* and no worker of it is left here (daemon/jobs/frozen_folder.h) */
+    bool is_over; /* the job is over, with no worker left here (daemon/jobs/frozen_folder.h) */
 };
 
 /** job_open() - open a job and connect to its workers that an earlier firnd left running

@@ -13,7 +13,7 @@
 #define FOLDER_PATH_SIZE  1024
 #define REVISION_TEXT_MAX 64
 
-/* Return 0 if the folder is new, or older than the file with the revision. */
+/* Return the revision in the file; 0: no such file (a new folder, or one of an earlier firnd). */
 static int64_t read_revision(const char *path)
 {
     struct bytes text = {0};

@@ -1,7 +1,7 @@
 /*
- * The node's folder of a job: metrics, events, logs. It belongs to one submission. When a job was
- * removed and another job takes its name, the old folder is renamed to <folder>.<revision of its
- * submission>, so that the new run is not compared with the old run's metrics.
+ * Open the node's folder of a job: metrics, events, logs. It belongs to one submission. When a job
+ * was removed and another job takes its name, the old folder is renamed to <folder>.<revision of
+ * its submission>, so that the new run is not compared with the old run's metrics.
  */
 #pragma once
 
@@ -13,7 +13,8 @@
 
 /**
  * job_folder_open() - ensure that @dir is the folder of the submission at revision @created
- * @ret_was_its: it was already; else workers of this name that run here are of an earlier job
+ * @ret_was_its: whether it already was; if not, running workers of this name belong to an earlier
+ * job
  */
 int job_folder_open(const char *dir, int64_t created, bool *ret_was_its,
                     struct error *error) CHECK_RESULT;

@@ -1,15 +1,15 @@
-/* The progress of a job as etcd has it, for people and for the leader. */
+/* Write the progress of a job to etcd, for operators and for the leader. */
 #pragma once
 
 #include <stdbool.h>
 
 struct job;
 
-/** job_progress_is_of_root() - return whether the newest progress of the worker on @slot is that of
- * rank 0 in its generation, whose node reports for the whole job
+/** job_progress_is_of_root() - return whether the worker on @slot was rank 0 in the generation of
+ * its newest progress; the node of rank 0 reports for the whole job
  *
- * Steps before a planned switch end while the next plan is in force, which may have given rank 0 to
- * another worker. */
+ * The last steps before a planned switch end when the next plan is already in force, and that plan
+ * may give rank 0 to another worker. */
 bool job_progress_is_of_root(const struct job *job, unsigned slot);
 
 /** job_progress_write() - write the job's progress from the last message of the worker on @slot,

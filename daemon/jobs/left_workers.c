@@ -15,8 +15,8 @@
 #include "base/log.h"
 #include "daemon/config/config.h"
 
-/* Connect to the socket of a worker. A worker that has died leaves a file that refuses; -EAGAIN: a
- * worker that stands still, and whose queue is full. */
+/* Connect to the socket of a worker. The socket of a dead worker refuses the connection; -EAGAIN:
+ * the worker is stopped and its queue of connections is full. */
 static int connect_to(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -36,7 +36,7 @@ static int connect_to(const char *path)
     return status;
 }
 
-/* Return the process id of the worker, which lives as long as the connection; 0: there is none. */
+/* Return the worker's process id, valid as long as the connection; 0: no worker. */
 static pid_t worker_at(int connection)
 {
     struct ucred peer;

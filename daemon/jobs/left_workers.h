@@ -1,12 +1,12 @@
 /*
- * Workers that an earlier firnd of this node started, and that no firnd has taken over: until etcd
- * has answered, a firnd does not know their jobs. They are found by their sockets.
+ * Find the workers that an earlier firnd of this node started and that no firnd has taken over, by
+ * their sockets: until etcd has answered, a firnd does not know their jobs.
  */
 #pragma once
 
 struct config;
 
-/** left_workers_count() - return how many workers of this node live */
+/** left_workers_count() - return the number of live workers of this node */
 unsigned left_workers_count(const struct config *config);
 
 /** left_workers_kill() - kill all workers of this node */

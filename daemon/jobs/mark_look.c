@@ -30,10 +30,10 @@ struct look {
 struct mark_look {
     const struct job *job;
     struct errand *errand;
-    struct look *last; /* the newest that has ended, at ended_ns; NULL: none */
+    struct look *last; /* the newest completed look, ended at ended_ns; NULL: none */
     uint64_t ended_ns;
-    bool is_current; /* it began after mark_look_outdate(); */
-    bool will_be;    /* so did the one that is under way */
+    bool is_current; /* `last` began after the last mark_look_outdate() */
+    bool will_be;    /* the look under way did */
 };
 
 static void run(void *load)
@@ -161,7 +161,7 @@ struct checkpoint_marks mark_look_of(const void *look, const char *path)
     const struct mark_look *mark = look;
     const struct seen *seen = find(mark->last, path);
 
-    return seen ? seen->marks : (struct checkpoint_marks){.pinned = true}; /* it stays */
+    return seen ? seen->marks : (struct checkpoint_marks){.pinned = true}; /* unknown: keep it */
 }
 
 static void on_ended(void *user)

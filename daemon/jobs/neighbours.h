@@ -2,7 +2,7 @@
  * Ask other nodes of the cluster over HTTP whether they reach etcd.
  *
  * The list of nodes is read from etcd at intervals that grow with the number of nodes, and is kept
- * for times when etcd does not answer. A round asks a few nodes, the next round asks other ones.
+ * for times when etcd does not answer. Each round asks a few nodes, the next round others.
  * Nodes that are no longer registered stay in the list while there is room, also across a restart
  * of firnd (daemon/jobs/neighbours_file.h). They fill rounds when there are too few registered
  * nodes.

@@ -22,7 +22,7 @@ size_t retention_rule_choose(struct retention_rule *retention, const struct mirr
         if (!checkpoint_entry_read(&entries[count], &record) ||
             record.step >= retention->below_step || record.pinned)
             continue;
-        if (record.damaged[0]) { /* does not count; left for an operator while it is new */
+        if (record.damaged[0]) { /* does not count; kept for an operator while it is new */
             if (rule->kept >= MAX(rule->keep, 1u))
                 operations[expired++] =
                     (struct kv_operation){.type = KV_DELETE, .key = entries[count].key};
@@ -38,7 +38,7 @@ size_t retention_rule_choose(struct retention_rule *retention, const struct mirr
                 (struct kv_operation){.type = KV_DELETE, .key = entries[count].key};
             break;
         case KEEP_SPARED:
-            if (!marks.pinned) /* its pin spares that one */
+            if (!marks.pinned) /* a pinned checkpoint stays anyway */
                 retention->spared_step = record.step;
             break;
         }
@@ -89,7 +89,7 @@ static void on_deleted(void *context, const struct kv_result *result)
     struct job *job = context;
 
     job->expiry.request = NULL;
-    if (result->status || !result->succeeded) /* checked again */
+    if (result->status || !result->succeeded) /* check again */
         job->expiry.seen = (struct retention_rule_seen){0};
 }
 
@@ -129,7 +129,7 @@ void retention_rule_sync(struct job *job)
     size_t count = mirror_range(&job->daemon->keys.mirror, prefix, &entries);
     if (is_news(job, entries, count)) {
         job->expiry.due = true;
-        mark_look_outdate(job->expiry.marks); /* a reading has made its mark by now */
+        mark_look_outdate(job->expiry.marks); /* a new reading has set its mark by now */
     }
     const struct mirror_entry *newest = job->expiry.due ? find_newest(job, entries, count) : NULL;
     CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};

@@ -3,14 +3,14 @@
  *
  * While a job trains, the transaction that records a new checkpoint also deletes the expired
  * records (daemon/jobs/checkpoint_record.c). The newest verified checkpoint stays in addition to
- * their number, so after a job's last checkpoint there is one record too many until that checkpoint
- * has been read back itself. When the job is over or paused, no further checkpoint follows. Then
- * the node that recorded the newest one checks again after each reading, and
+ * the kept number, so after a job's last checkpoint there is one record too many until that
+ * checkpoint has itself been read back. When the job is over or paused, no further checkpoint
+ * follows. Then the node that recorded the newest one checks again after each reading, and
  * daemon/jobs/retention_sweep.c removes the files.
  *
- * A checkpoint that was recorded within the step after it does not count towards their number: if
- * that step diverges, the one before is needed. So it stays until the next record, and in a job
- * that was refused for good, for a person to choose.
+ * A checkpoint that is recorded before its next step has committed does not count towards the kept
+ * number: if that step diverges, the checkpoint before is needed. So that one stays until the next
+ * record; in a job that was refused for good it stays for an operator to choose.
  */
 #pragma once
 

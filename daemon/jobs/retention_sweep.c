@@ -13,8 +13,8 @@
 #include "daemon/core/decode_cache.h"
 #include "membership/kv/keys.h"
 
-/* The thread and the job own it together: to remove hundreds of gigabytes takes long, and nobody
- * waits for that. */
+/* The thread and the job own a sweep together: removing hundreds of gigabytes takes long, and the
+ * job does not wait for it. */
 enum { RETENTION_RUNS, RETENTION_DONE, RETENTION_ABANDONED };
 
 struct retention {
@@ -34,7 +34,7 @@ static void release(struct retention *retention)
     free(retention);
 }
 
-/* Leave it to the other owner, if that one still is: else free it. */
+/* Leave the sweep to the other owner, or free it if there is none. */
 static void leave(struct retention *retention, int state)
 {
     int running = RETENTION_RUNS;

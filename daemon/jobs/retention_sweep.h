@@ -18,5 +18,5 @@
 /** retention_sweep_sync() - start a sweep if the records have changed; skipped while a sweep is
  * running, and made up for at the next change */
 void retention_sweep_sync(struct job *job);
-/** retention_sweep_stop() - leave the sweep to itself: it ends with its thread, or the process */
+/** retention_sweep_stop() - abandon the sweep, which ends with its thread or the process */
 void retention_sweep_stop(struct job_expiry *expiry);

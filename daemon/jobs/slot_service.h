@@ -1,8 +1,8 @@
 /*
  * Take slots of this node out of service and bring them back. A slot whose workers crashed
  * repeatedly comes back after a pause (elastic/agent/slot_backoff.h); all slots come back when an
- * operator says so (`firnctl node resume`). The node's record has the reasons, for the leader and
- * for operators. Jobs' agents are told when a slot is in service again.
+ * operator asks for it (`firnctl node resume`). The node's record has the reasons, for the leader
+ * and for operators. Jobs' agents are told when a slot is in service again.
  *
  * Broken GPUs: daemon/node/inventory.h.
  */

@@ -30,7 +30,7 @@ struct worker_process {
     char job[NAME_SIZE];
     unsigned slot;
     pid_t pid;
-    bool child; /* a child of firnd, which must wait for it; an adopted worker is init's */
+    bool child; /* a child, for which firnd must wait; an adopted worker is init's child */
     int pidfd, connection;
     char socket_path[CONFIG_TEXT_SIZE], log_path[CONFIG_TEXT_SIZE];
     sd_event_source *death, *retry, *readable, *writable;

@@ -41,8 +41,8 @@ int worker_process_adopt(const struct worker_process_options *options,
 /** worker_process_free() - free the object; the process itself continues */
 void worker_process_free(struct worker_process *process);
 
-/** worker_process_send() - send @message; dropped without a connection, because a reconnected
- * worker is sent everything again */
+/** worker_process_send() - send @message; dropped without a connection, because everything is sent
+ * again after a reconnection */
 void worker_process_send(struct worker_process *process, const struct control_message *message);
 void worker_process_kill(struct worker_process *process); /* SIGKILL */
 int worker_process_pid(const struct worker_process *process);

@@ -18,7 +18,7 @@ struct look {
 
 struct folder_look {
     struct errand *errand;
-    char path[FOLDER_PATH_SIZE]; /* of the look that is under way */
+    char path[FOLDER_PATH_SIZE]; /* of the look under way */
 };
 
 static void run(void *load)

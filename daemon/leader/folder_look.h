@@ -1,7 +1,7 @@
 /*
- * A look at a checkpoint's folder (daemon/core/errand.h): on a slow file server one of thousands of
- * files takes longer than a leader may be silent. A look that takes longer than ERRAND_PATIENCE_NS
- * counts as impossible.
+ * Look at a checkpoint's folder in a separate thread (daemon/core/errand.h): on a slow file server,
+ * a folder of thousands of files takes longer than a leader may be silent. A look that takes longer
+ * than ERRAND_PATIENCE_NS counts as failed.
  */
 #pragma once
 
@@ -16,14 +16,14 @@ struct folder_look;
 
 /** folder_look_new() - @ended is called on @loop when a look has ended; NULL: no memory */
 struct folder_look *folder_look_new(const struct loop *loop, void (*ended)(void *user), void *user);
-void folder_look_free(struct folder_look *folder); /* NULL allowed; a thread ends by itself */
+void folder_look_free(struct folder_look *folder); /* NULL allowed; its thread ends by itself */
 
 /**
- * folder_look_at() - look at the checkpoint in @path, or take the result of the look at it
+ * folder_look_at() - look at the checkpoint in @path, or take the result of an earlier look
  *
- * Return: false: it is under way, and ended() follows, or ERRAND_PATIENCE_NS pass; true:
- * *ret_status is that of checkpoint_look(), or -ETIMEDOUT, or the error of starting a thread, with
- * @error
+ * Return: false: the look is under way; call again after ended() or ERRAND_PATIENCE_NS. true:
+ * *ret_status is the result of checkpoint_look(), -ETIMEDOUT, or the error of starting a thread,
+ * with @error
  */
 bool folder_look_at(struct folder_look *folder, const char *path, int *ret_status,
                     struct error *error) CHECK_RESULT;

@@ -57,8 +57,8 @@ struct led {
     uint64_t generation;
     struct loop_timer *timer;
     uint64_t rests_until_ns;
-    bool told_over;               /* the events have the job's end */
-    bool told_refusal;            /* the log has that etcd refuses this job's plans */
+    bool told_over;               /* the job's end is in the events */
+    bool told_refusal;            /* logged that etcd refuses this job's plans */
     char unread[ERROR_TEXT_SIZE]; /* why the job's keys cannot be read; "": they can */
 };
 
@@ -73,7 +73,7 @@ struct leading {
     struct led *writer;       /* job whose plan is being written; NULL: none */
     int64_t written_revision; /* revision of the last plan that was written */
     struct time_share share;  /* spent on all jobs */
-    char next[NAME_SIZE];     /* the job with which to go on; "": all have been considered */
+    char next[NAME_SIZE];     /* the job to consider next; "": all have been considered */
     struct timer resume;
 };
 
@@ -124,7 +124,7 @@ static void on_written(void *context, const struct kv_result *result)
                  result->status ? result->error.text : "the keys have changed meanwhile");
     }
     led->told_refusal = kv_refused(result->status);
-    if (led->told_refusal) /* what wakes this daemon meanwhile changes nothing */
+    if (led->told_refusal) /* wait, whatever wakes this daemon meanwhile */
         led->rests_until_ns = loop->now_ns(loop->context) + REFUSED_NS;
     wake_at(led, loop->now_ns(loop->context) + (result->status ? RETRY_NS : 0));
     daemon_wake(led->leading->daemon); /* the other jobs have waited for this */
@@ -178,14 +178,15 @@ static unsigned find_old_reports(const struct led *led, uint64_t keep_from,
     return used;
 }
 
-/* Keys of the comparisons that guard a plan which reads its state. */
+/* Keys of the comparisons that guard a plan that reads its state from a checkpoint. */
 struct start_guard {
     char all[KV_KEY_MAX], end[KV_KEY_MAX], record[KV_KEY_MAX];
 };
 
-/* A plan that does not begin from memory was decided with the records of checkpoints that this
- * daemon knew. etcd may get it late, when the old generation has recorded a newer one and retention
- * has removed the plan's. Return the number of comparisons. */
+/* Make the transaction fail if the records of checkpoints have changed since the decision for a
+ * plan that does not begin from memory. When a late write reaches etcd, the old generation may have
+ * recorded a newer checkpoint, and retention removed the plan's. Return the number of comparisons.
+ */
 static size_t guard_start(const struct led *led, const struct plan *plan, struct start_guard *guard,
                           struct kv_compare *ret_compares)
 {
@@ -364,9 +365,9 @@ static void mark_folder(const struct led *led, const char *path)
 /*
  * Return whether the plan can be written now; else the job is considered again.
  *
- * Never plan with a checkpoint that is not there: use the one before it. Workers find damage in its
- * files: to read them here could take longer than a leader may be silent. A checkpoint that this
- * node cannot reach may still be reachable for the workers.
+ * Never plan with a missing checkpoint: use the one before it. The workers find damage in its
+ * files, because reading them here could take longer than a leader may be silent. A checkpoint that
+ * this node cannot reach may still be reachable for the workers.
  */
 static bool checkpoint_is_there(struct led *led, const struct view *view,
                                 const struct plan_start *start)
@@ -410,7 +411,7 @@ static bool refuse_lost(struct led *led, const struct view *view)
     copies_unasked(view->view.checkpoint.shares, &view->plan->checkpoints, unasked,
                    sizeof(unasked));
     const char *known = refused_unasked(&led->refused, view->checkpoint_revision);
-    if (known && !strcmp(known, unasked)) /* known already: one of the nodes is back since */
+    if (known && !strcmp(known, unasked)) /* already known: one of the nodes has come back since */
         return false;
     refuse(led, view->plan->start.resume_step, view->checkpoint_revision, unasked, true,
            witness->text);
@@ -554,8 +555,8 @@ static bool has_time(struct leading *leading, const char *job)
     return false;
 }
 
-/* A newer firn may have submitted the job, or written its plan. Said once, to its users too; it is
- * tried again after a while, and not at each change of any key. */
+/* Report once, to operators and to users, that the job's keys cannot be read; a newer firn may have
+ * submitted the job or written its plan. Retry after a pause, not at each change of any key. */
 static void say_unread(struct led *led, const struct error *error, uint64_t now_ns)
 {
     const struct daemon *daemon = led->leading->daemon;
@@ -698,7 +699,7 @@ static void consider_job(struct leading *leading, const char *job, int64_t creat
         log_error("no memory to lead job %s", job);
 }
 
-/* Consider the jobs whose names are before @next, or those from it on. */
+/* Consider the jobs whose names sort before @next, or the others. */
 static void consider_part(struct leading *leading, const char *next, bool before)
 {
     struct daemon *daemon = leading->daemon;

@@ -9,7 +9,7 @@
 #include "daemon/core/decode_cache.h"
 #include "membership/kv/keys.h"
 
-#define BELIEVED_NS (600 * NS_PER_SECOND) /* how long a need that was learned stays valid */
+#define BELIEVED_NS (600 * NS_PER_SECOND) /* how long a learned need stays valid */
 
 struct look {
     const struct mirror *mirror;

@@ -5,7 +5,7 @@
 
 #define BURST_NS (NS_PER_SECOND / 50)
 
-/* A nanosecond of deciding is made up for by one of other work. */
+/* Each nanosecond of other work pays for one nanosecond of deciding. */
 static uint64_t debt_at(const struct time_share *share, uint64_t now_ns)
 {
     uint64_t passed_ns = now_ns > share->as_of_ns ? now_ns - share->as_of_ns : 0;

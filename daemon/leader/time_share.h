@@ -1,16 +1,16 @@
 /*
- * The share of its time that a leader decides for jobs. firnd has one thread: leases, heartbeats
- * and HTTP wait while it decides. Decisions for hundreds of jobs on thousands of nodes take
- * seconds, so they are spread: a burst at most in one turn of the loop, and a half of the time on
- * average.
+ * Limit the share of its time that a leader spends on decisions. firnd has one thread: leases,
+ * heartbeats and HTTP wait while it decides. Decisions for hundreds of jobs on thousands of nodes
+ * take seconds, so they are spread: at most a burst in one turn of the loop, and half of the time
+ * on average.
  */
 #pragma once
 
 #include <stdint.h>
 
-/* All zero: nothing is spent. */
+/* All zero: no time was spent. */
 struct time_share {
-    uint64_t debt_ns; /* time spent that is not made up for, as of `as_of_ns` */
+    uint64_t debt_ns; /* time spent and not yet paid for, as of `as_of_ns` */
     uint64_t as_of_ns;
 };
 

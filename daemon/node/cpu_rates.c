@@ -28,7 +28,7 @@ struct cpu_rates {
 
 /* ---- kept rates ---- */
 
-/* Find the processor's name; "processor" where Linux has none, as on ARM. */
+/* Find the processor's name; "processor" if Linux gives none, as on ARM. */
 static void find_model(char ret_model[MODEL_SIZE])
 {
     char line[512];

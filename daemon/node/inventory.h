@@ -1,6 +1,6 @@
 /*
- * The slots of this node, from the configuration and from the GPUs found, and the health of the
- * GPUs while firnd runs.
+ * Provide the slots of this node, from the configuration and the GPUs found, and monitor the health
+ * of the GPUs while firnd runs.
  *
  * `device: auto` (the default) offers one slot for each GPU if firn-worker supports it, and CPU
  * slots otherwise; the log has the choice and the reason. `cpu` never queries GPUs, `cuda` refuses

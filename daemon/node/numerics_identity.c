@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "daemon/config/config.h"
 
-#define WORKS_MAX_NS (100 * NS_PER_SECOND) /* a worker may work, and not come to an end */
+#define WORKS_MAX_NS (100 * NS_PER_SECOND) /* limit for a worker that works but never answers */
 
 static uint64_t processor_ns(pid_t pid)
 {
@@ -27,7 +27,7 @@ static uint64_t processor_ns(pid_t pid)
     return (uint64_t)used.tv_sec * NS_PER_SECOND + (uint64_t)used.tv_nsec;
 }
 
-/* Wait for news of the worker for as long as it works: the libraries of a GPU may come from a slow
+/* Wait for output of the worker as long as it uses CPU time: a GPU's libraries may load from a slow
  * disk. */
 static bool has_news(pid_t pid, int descriptor, uint64_t patience_ns)
 {
@@ -46,7 +46,7 @@ static bool has_news(pid_t pid, int descriptor, uint64_t patience_ns)
     return false;
 }
 
-/* Read until the line is complete, the worker ends, or patience does. */
+/* Read until the line is complete, the worker ends, or it is idle for @patience_ns. */
 static size_t read_line(pid_t pid, int descriptor, uint64_t patience_ns, char *line, size_t size)
 {
     size_t used = 0;

@@ -22,8 +22,8 @@ struct config;
 
 /** numerics_identity_ask() - return the answer of @program (firn-worker) to @question
  * ("identity", "rates") about @device ("cpu", "cuda", "cuda:" and a UUID), one line. The answer
- * is "" if the worker does not support the device, or exceeds the buffer, or has used no
- * processor time for @patience_ns */
+ * is "" if the worker does not support the device, exceeds the buffer, or has used no processor
+ * time for @patience_ns */
 void numerics_identity_ask(const char *program, const char *question, const char *device,
                            uint64_t patience_ns, char *ret_line, size_t size);
 
@@ -40,8 +40,8 @@ void numerics_identity_end(pid_t pid);
 
 /**
  * numerics_identity_describe_cpu() - fill @self->numerics_identity, once the slots are known, from
- * firn-worker's answer, because it has the kernels, and the number of threads per slot. It stays
- * empty if it cannot be found, with a warning.
+ * the number of threads per slot and the answer of firn-worker, which has the kernels. If there is
+ * no answer, log a warning and leave it empty.
  */
 void numerics_identity_describe_cpu(const struct config *config, struct node_record *self);
 
@@ -50,8 +50,8 @@ void numerics_identity_describe_cpu(const struct config *config, struct node_rec
  * about one GPU of each kind
  * @list: slot i is its i-th GPU
  *
- * A GPU about which it does not answer, or of a kind for which the record has no room, is out of
- * service with that reason while this firnd runs.
+ * A GPU about which firn-worker does not answer, or of a kind for which the record has no room, is
+ * out of service with that reason while this firnd runs.
  */
 void numerics_identity_describe_gpus(const struct config *config, const struct gpu_list *list,
                                      struct node_record *self);

@@ -160,7 +160,7 @@ static bool tells_of(const struct nvml *nvml, const struct nvml_event *event, un
             strcmp(uuid, gpu->uuid) == 0);
 }
 
-/* Events come in order of time; a later, lesser error does not replace a grave one. */
+/* Events arrive in order of time; a later, lesser error does not replace a grave one. */
 static void note_xid(const struct nvml *nvml, struct gpu_list *list, const struct nvml_event *event)
 {
     for (unsigned i = 0; i < list->count; i++) {

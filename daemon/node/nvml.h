@@ -3,7 +3,7 @@
  * their interconnect, and their health. Source: NVML API reference guide.
  *
  * The library comes with the driver. It is opened at run time, so one firnd binary serves machines
- * with and without GPUs and is built without any toolkit. NVML is no part of CUDA and creates no
+ * with and without GPUs and is built without any toolkit. NVML is not part of CUDA and creates no
  * context on a device. Calls take up to milliseconds, so firnd polls every few seconds, not every
  * turn.
  */
