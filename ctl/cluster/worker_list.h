@@ -44,6 +44,6 @@ int worker_list_load_job(struct cluster_client *client, const struct cluster *cl
                          const struct cluster_job *job, struct worker_list *list,
                          struct error *error) CHECK_RESULT;
 /** worker_list_load() - add the workers of all jobs that are not over, in one round: a node that is
- * silent costs one time-out, not one a job */
+ * silent costs one timeout, not one a job */
 int worker_list_load(struct cluster_client *client, const struct cluster *cluster,
                      struct worker_list *ret_list, struct error *error) CHECK_RESULT;

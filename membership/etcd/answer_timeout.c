@@ -2,10 +2,10 @@
 
 #include "base/compiler.h"
 
-#define START_TIMES  4  /* the least */
-#define MAX_TIMES    32 /* the same */
+#define START_TIMES  4  /* multiple of the minimum */
+#define MAX_TIMES    32 /* multiple of the minimum */
 #define ANSWER_TIMES 4  /* multiple of the last answer's time */
-#define SHRINK_PART  4  /* of the limit, with each answer */
+#define SHRINK_PART  4  /* part of the limit that each answer takes off */
 
 void answer_timeout_init(struct answer_timeout *patience, uint64_t min_ns)
 {
@@ -20,7 +20,8 @@ void answer_timeout_answered(struct answer_timeout *patience, uint64_t took_ns)
     patience->limit_ns = MIN(MAX(MAX(shrunk_ns, wanted_ns), patience->min_ns), patience->max_ns);
 }
 
-/* Of many that began to wait together only the first makes a difference. */
+/* Double the limit that was in force when waiting began: of many requests sent together, only the
+ * first to fail makes a difference. */
 void answer_timeout_lost(struct answer_timeout *patience, uint64_t waited_ns)
 {
     uint64_t doubled_ns = MIN(2 * MIN(waited_ns, patience->max_ns), patience->max_ns);

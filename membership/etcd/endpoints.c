@@ -15,7 +15,7 @@ static bool port_valid(const char *text)
     return text[0] >= '0' && text[0] <= '9' && *end == '\0' && port >= 1 && port <= PORT_MAX;
 }
 
-/* Behind the scheme: a name or an address, where the port begins, and nothing more. */
+/* Check the part behind the scheme: a name or an address, a port, and nothing more. */
 static int check_place(const char *url, const char *place, struct error *error)
 {
     const char *host_end = place[0] == '[' ? strchr(place, ']') : strchr(place, ':');

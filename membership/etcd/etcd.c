@@ -1,23 +1,23 @@
 /*
  * Requests to etcd: one call each, on the first endpoint that answers.
  *
- * Fail-over. All requests share one current endpoint. An attempt that fails moves it on and, when
- * the request may be repeated, tries the next one; after each endpoint had its turn the request
- * fails. May be repeated: reads and lease operations always; a transaction only when it surely was
- * not carried out (not connected, nothing sent, no leader). Otherwise its outcome is unknown, and
- * only the caller can find out, by reading.
+ * Fail-over. All requests share one current endpoint. A failed attempt makes the next endpoint
+ * current and, if the request may be repeated, tries it there; after each endpoint has had its turn
+ * the request fails. Reads and lease operations may always be repeated; a transaction only if it
+ * was certainly not carried out (not connected, nothing sent, no leader). Otherwise its outcome is
+ * unknown, and only the caller can find out, by reading.
  *
  * A lost connection says little about the member: the connection may have been old. So a request is
  * retried once over a new connection before its member counts as failed.
  *
- * Every attempt has a deadline, so a request ends after as many attempts as there are endpoints at
- * the latest (plus one for a new token, and one for a connection); nothing waits for ever.
+ * Every attempt has a deadline, and a request makes at most one attempt per endpoint (plus one for
+ * a new token, and one for a new connection); so every request ends.
  *
  * Times. A member that does not send SETTINGS is left for the next one after a short time (reach),
- * because an unsent request costs nothing; the last member gets all the remaining time. A member
- * that has fallen silent is left within the answer time-out (membership/etcd/answer_timeout.h),
- * sooner if there are other members. A member that is alive and slow gets the answer time-out if
- * there are other members. The only member gets the maximum of the answer time-out, because a retry
+ * because an unsent request costs nothing; the last member gets all the remaining time. A silent
+ * member is left within the answer timeout (membership/etcd/answer_timeout.h), sooner if there are
+ * other members. A member that is alive but slow gets the answer timeout if
+ * there are other members. The only member gets the maximum of the answer timeout, because a retry
  * would only make it slower.
  */
 #include "membership/etcd/etcd.h"
@@ -31,8 +31,8 @@
 #include "membership/etcd/etcd_internal.h"
 
 #define TIMEOUT_DEFAULT_NS (2 * NS_PER_SECOND)
-#define CONNECT_PART       2 /* of the time-out, as REACH_PART */
-#define REACH_PART         8 /* of the time-out: then the next member is asked too */
+#define CONNECT_PART       2 /* part of the timeout, as REACH_PART */
+#define REACH_PART         8 /* part of the timeout after which the next member is tried */
 
 static const char *const methods[ETCD_OPERATION_COUNT] = {
     [ETCD_RANGE] = "/etcdserverpb.KV/Range",
@@ -95,7 +95,7 @@ void etcd_request_finish(struct kv_request *request, const struct kv_result *res
 {
     kv_callback done = request->done;
     void *user = request->user;
-    struct etcd_pages *pages = request->pages; /* @result may be in it */
+    struct etcd_pages *pages = request->pages; /* may contain @result */
     request->pages = NULL;
     etcd_request_free(request);
     done(user, result);
@@ -127,7 +127,7 @@ void etcd_endpoint_failed(struct etcd *etcd, unsigned endpoint)
     etcd_watch_doubt(etcd, endpoint);
 }
 
-/* After a failed attempt: the next endpoint if that is allowed, else the failure. */
+/* After a failed attempt, try the next endpoint if that is allowed, else fail the request. */
 static void try_next(struct kv_request *request, bool untouched, int failure, const char *text)
 {
     struct etcd *etcd = request->etcd;
@@ -138,7 +138,7 @@ static void try_next(struct kv_request *request, bool untouched, int failure, co
         finish_failed(request, status < 0 ? status : failure, text);
 }
 
-/* The token is refused: authenticate and retry once, on the same endpoint. */
+/* After etcd refused the token, authenticate and retry once, on the same endpoint. */
 static void renew_token(struct kv_request *request, const struct etcd_failure *failure)
 {
     struct etcd *etcd = request->etcd;
@@ -169,7 +169,7 @@ static void refused(struct kv_request *request, const struct etcd_failure *failu
     }
 }
 
-/* A new request in all but its name. */
+/* Request the next page, as if it were a new request. */
 static void ask_for_page(struct kv_request *request)
 {
     int status = etcd_pages_encode(request->pages, &request->body);
@@ -277,7 +277,7 @@ void etcd_order_prepare(const struct etcd *etcd, unsigned endpoint, const char *
         .url = ret_address->url,
         .metadata = ret_address->metadata,
         .message_bytes_max = ETCD_ANSWER_BYTES_MAX,
-        /* A host that does not even take connections leaves time to ask another. */
+        /* Leave time to ask another member if this host does not even accept connections. */
         .connect_timeout_ns = etcd->timeout_ns / CONNECT_PART,
     };
 }

@@ -1,13 +1,13 @@
 /*
- * etcd v3 over gRPC on the caller's loop: everything that is asked of a member goes over one
- * connection (membership/transport/http2.h).
+ * etcd v3 over gRPC on the caller's loop: all calls to a member share one connection
+ * (membership/transport/http2.h).
  *
  * Several endpoints: requests go to the current one and fail over in turn; a watch that breaks
  * resumes at the revision after the last seen, and re-reads everything after a compaction. TLS with
  * client certificates; user and password (token renewed when it expires). Every request has a
- * deadline, which grows while answers stay away (membership/etcd/answer_timeout.h); of a lone
- * member it is always the longest, 32 times request_timeout_ns, and only its silence ends a request
- * sooner.
+ * deadline, which grows while there are no answers (membership/etcd/answer_timeout.h). With a
+ * single member the deadline is always the longest, 32 times request_timeout_ns, and only silence
+ * of that member ends a request sooner.
  */
 #pragma once
 
@@ -18,7 +18,7 @@ struct etcd_options {
     const char *endpoints;       /* as membership/etcd/endpoints.h reads them */
     const char *user, *password; /* NULL: none */
     const char *ca_file, *certificate_file, *key_file; /* NULL: none */
-    uint64_t request_timeout_ns;                       /* of one attempt, at first; 0: 2 s */
+    uint64_t request_timeout_ns;                       /* initially, of one attempt; 0: 2 s */
 };
 
 struct etcd;

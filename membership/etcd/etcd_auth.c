@@ -1,9 +1,9 @@
 /*
- * The token of a user: requested before the first request, and again when etcd refuses it.
+ * The token of a user: fetched before the first request, and again when etcd refuses it.
  *
- * Requests that need it wait in a list while one authenticate request is in flight. When that
- * fails, all that wait fail with its reason, from the event loop: one of them may have been the
- * first to ask, and nothing may call back from inside the call that started it.
+ * Requests that need the token wait in a list while one authenticate request is in flight. If that
+ * fails, all waiting requests fail with its reason, from the event loop: one of them may have
+ * started the authentication, and no request may call back from inside the call that started it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ void etcd_auth_refused(struct etcd *etcd, uint64_t token_number)
         forget_text(&etcd->token);
 }
 
-/* It is kept as it is sent: as metadata. */
+/* Keep the token in the form in which it is sent, as metadata. */
 int etcd_auth_set(struct etcd *etcd, const char *token)
 {
     char *metadata = NULL;
@@ -48,7 +48,7 @@ static void fail_waiting(void *user)
     struct etcd *etcd = user;
     struct kv_result result = {.status = etcd->auth_error.code, .error = etcd->auth_error};
     struct kv_request *failed = NULL;
-    while (etcd->waiting) /* requests that start to wait from now on are not failed here */
+    while (etcd->waiting) /* move them first: requests that start to wait later do not fail here */
         etcd_request_list(&failed, etcd->waiting);
     while (failed)
         etcd_request_finish(failed, &result);

@@ -7,7 +7,7 @@
 
 #include "membership/etcd/protobuf.h"
 
-/* Numbers of fields, as rpc.proto and kv.proto give them. */
+/* Field numbers of rpc.proto and kv.proto. */
 enum { RANGE_KEY = 1, RANGE_END = 2, RANGE_LIMIT = 3, RANGE_REVISION = 4, RANGE_KEYS_ONLY = 8 };
 enum { TXN_COMPARE = 1, TXN_SUCCESS = 2 };
 enum { COMPARE_EQUAL = 0, COMPARE_LESS = 2 };
@@ -60,9 +60,9 @@ enum { EVENT_TYPE = 1, EVENT_KV = 2 };
 enum { EVENT_TYPE_PUT = 0, EVENT_TYPE_DELETE = 1 };
 
 /*
- * The end of the range of all keys that begin with @prefix: the prefix with its last byte raised.
- * Our prefixes end in '/', so there is no carry; a last byte of 0xff is not a firn key. Or @before,
- * when that is given.
+ * Put the end of a range: @before if given, else the end of all keys that begin with @prefix, which
+ * is the prefix with its last byte incremented. firn's prefixes end in '/', so there is no carry; a
+ * last byte of 0xff is not a firn key.
  */
 static int put_prefix_end(struct bytes *body, unsigned field, const char *prefix,
                           const char *before)
@@ -84,7 +84,7 @@ int etcd_encode_range(struct bytes *body, const char *key)
 
 int etcd_encode_range_below(struct bytes *body, const struct etcd_range *range)
 {
-    const char *after = range->after; /* the next key at the earliest has one more zero byte */
+    const char *after = range->after; /* plus a zero byte: the next possible key */
     int status = after ? protobuf_put_bytes(body, RANGE_KEY, after, strlen(after) + 1)
                        : protobuf_put_text(body, RANGE_KEY, range->prefix);
     if (status == 0)
@@ -107,7 +107,7 @@ static int put_compare(struct bytes *body, const struct kv_compare *compare)
         [KV_MOD_REVISION] = {2, COMPARE_MOD_REVISION},
         [KV_NOT_AFTER] = {2, COMPARE_MOD_REVISION},
     };
-    bool range = compare->target == KV_NOT_AFTER; /* of an empty one the revision is 0 */
+    bool range = compare->target == KV_NOT_AFTER; /* an empty range has revision 0 */
     size_t mark;
     int status = protobuf_begin(body, TXN_COMPARE, &mark);
     if (status == 0)
@@ -221,7 +221,7 @@ static int get_int(const struct protobuf_field *field, const char *name, int64_t
     return 0;
 }
 
-/* A revision, a version or a time to live: never negative. */
+/* Decode a revision, a version or a time to live: never negative. */
 static int get_count(const struct protobuf_field *field, const char *name, int64_t *ret_value,
                      struct error *error)
 {
@@ -255,7 +255,7 @@ static int check_bytes(const struct protobuf_field *field, const char *name, siz
     return 0;
 }
 
-/* Bytes put at *@at with a zero behind them; *@at moves past that. */
+/* Copy bytes and a terminating zero to *@at; advance *@at past them. */
 static const char *copy_bytes(char **at, const struct protobuf_field *field)
 {
     char *copy = *at;
@@ -294,7 +294,7 @@ static int decode_entry_field(const struct protobuf_field *field, struct kv_entr
     return status;
 }
 
-/* Key and value go to *@at, which has room for the whole message and two zeros. */
+/* Copy key and value to *@at, which has room for the whole message and two zeros. */
 static int decode_entry(const struct protobuf_field *message, char **at, struct kv_entry *entry,
                         struct error *error)
 {
@@ -321,7 +321,7 @@ static int decode_entry(const struct protobuf_field *message, char **at, struct 
     return 0;
 }
 
-/* Where the messages of a repeated field are, how many, and how large all of them. */
+/* Position, number and total size of the messages of a repeated field. */
 struct repeated {
     size_t count, size_bytes;
 };
@@ -337,7 +337,7 @@ static int note_repeated(struct repeated *repeated, const struct protobuf_field 
     return 0;
 }
 
-/* For keys and values of all entries with their zeros; never 0 bytes. */
+/* Allocate room for keys and values of all entries with their zeros; never 0 bytes. */
 static char *room_for_texts(const struct repeated *repeated)
 {
     return malloc(repeated->size_bytes + 2 * repeated->count);
@@ -377,7 +377,7 @@ static int decode_kvs(struct protobuf_reader reader, const struct repeated *kvs,
     return status;
 }
 
-/* The revision of the store: it is in every answer. */
+/* Decode the store's revision, which is in every answer. */
 static int decode_header(const struct protobuf_field *header, int64_t *ret_revision,
                          struct error *error)
 {

@@ -2,8 +2,8 @@
  * Encode etcd's requests and decode its answers: Protocol Buffers (etcd's
  * api/etcdserverpb/rpc.proto and api/mvccpb/kv.proto) to and from structures. No I/O.
  *
- * Everything that comes in is checked: the encoding, ranges, key and value sizes; a key with a zero
- * byte is refused, since ours are C strings. Unknown fields are skipped. All decoders return 0,
+ * All input is checked: the encoding, ranges, key and value sizes; a key with a zero byte is
+ * refused, because firn's keys are C strings. Unknown fields are skipped. All decoders return 0,
  * -EPROTO (not an answer of etcd; @error says why) or -ENOMEM.
  */
 #pragma once
@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "membership/kv/kv.h"
 
-#define ETCD_ENTRIES_MAX (1u << 20) /* of one answer */
+#define ETCD_ENTRIES_MAX (1u << 20) /* per answer */
 
 enum etcd_operation {
     ETCD_RANGE,
@@ -30,10 +30,10 @@ enum etcd_operation {
 int etcd_encode_range(struct bytes *body, const char *key) CHECK_RESULT;
 struct etcd_range {
     const char *prefix; /* of the keys */
-    const char *before; /* they sort before it; NULL: all */
-    const char *after;  /* and behind it; NULL: all */
-    unsigned limit;     /* at most so many; 0: no limit */
-    int64_t revision;   /* as they were then; 0: now */
+    const char *before; /* only keys that sort before this one; NULL: all */
+    const char *after;  /* only keys that sort behind this one; NULL: all */
+    unsigned limit;     /* maximum number of keys; 0: no limit */
+    int64_t revision;   /* the store's revision to read; 0: the newest */
     bool keys_only;     /* without values */
 };
 /** etcd_encode_range_below() - the keys of @range */
@@ -52,12 +52,12 @@ int etcd_encode_progress(struct bytes *body) CHECK_RESULT;
 
 struct etcd_reply {
     struct kv_result result; /* its entries point into this reply */
-    bool has_more;           /* ETCD_RANGE: the limit left keys out */
+    bool has_more;           /* ETCD_RANGE: the limit cut the answer short */
     char *token;             /* ETCD_AUTHENTICATE */
     struct kv_entry *entries;
     char *texts; /* keys and values of all entries */
 };
-void etcd_reply_done(struct etcd_reply *reply); /* also of a zeroed one */
+void etcd_reply_done(struct etcd_reply *reply); /* a zeroed reply is allowed */
 int etcd_decode_reply(enum etcd_operation operation, const uint8_t *message, size_t message_bytes,
                       struct etcd_reply *ret_reply, struct error *error) CHECK_RESULT;
 
@@ -67,7 +67,7 @@ struct etcd_watch_message {
     bool created, canceled;
     bool answers_us; /* false: the answer to etcd_encode_progress(), which may be ahead of events */
     int64_t compact_revision; /* canceled: revisions below it are compacted; 0: another reason */
-    char cancel_reason[256];  /* cut where it is longer */
+    char cancel_reason[256];  /* truncated */
     struct kv_event *events;
     size_t event_count;
     char *texts;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Where the code is too coarse, etcd's own words decide (api/v3rpc/rpctypes names them all). */
+/* Match etcd's message where the code is too coarse (api/v3rpc/rpctypes lists all messages). */
 static const struct {
     const char *text;
     enum etcd_error_class error_class;
@@ -44,7 +44,7 @@ static struct etcd_failure judge_code(enum grpc_code code)
     case GRPC_INTERNAL:
     case GRPC_UNAVAILABLE:
         return (struct etcd_failure){.error_class = ETCD_ERROR_UNKNOWN, .status = -EHOSTUNREACH};
-    default: /* not etcd's: a proxy, or something that is no etcd at all */
+    default: /* not from etcd, but from a proxy or an unrelated server */
         return (struct etcd_failure){.error_class = ETCD_ERROR_FINAL, .status = -EPROTO};
     }
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEYS_MAX 4096 /* of a page at first */
+#define KEYS_MAX 4096 /* per page, initially */
 #define SMALLER  4
 
 struct etcd_pages {
@@ -39,7 +39,7 @@ void etcd_pages_free(struct etcd_pages *pages)
     free(pages);
 }
 
-/* The last page, which has entries if another one follows it. */
+/* Return the last page received; it has entries if another page follows. */
 static const struct kv_result *last_page(const struct etcd_pages *pages)
 {
     return pages->count ? &pages->replies[pages->count - 1].result : NULL;

@@ -1,7 +1,7 @@
 /*
- * A range that is read page by page, since an answer has a largest size and a cluster's keys do
- * not: the reports of thousands of workers are hundreds of megabytes. All pages are of the revision
- * of the first one. A page that is too large is asked for again with a quarter of the keys.
+ * Read a range page by page: the size of an answer is limited, the size of a cluster's keys is not;
+ * the reports of thousands of workers are hundreds of megabytes. All pages are read at the revision
+ * of the first page. A page that is too large is requested again with a quarter of the keys.
  */
 #pragma once
 
@@ -11,20 +11,19 @@
 
 struct etcd_pages;
 
-/** etcd_pages_new() - of the keys below @prefix and, unless it is NULL, before @before; both are
- * copied. NULL: no memory */
+/** etcd_pages_new() - begin to read the keys below @prefix and, unless NULL, before @before; both
+ * are copied. Return: NULL: no memory */
 struct etcd_pages *etcd_pages_new(const char *prefix, const char *before);
 void etcd_pages_free(struct etcd_pages *pages); /* NULL allowed */
 
-/** etcd_pages_encode() - write the request of the next page into @body, which is emptied; -ENOMEM
- */
+/** etcd_pages_encode() - replace @body by the request for the next page. Return: 0; -ENOMEM */
 int etcd_pages_encode(const struct etcd_pages *pages, struct bytes *body) CHECK_RESULT;
 /** etcd_pages_take() - take the answer's page with its memory. Return: 1: another page follows; 0:
- * that was the last one; -ENOMEM: the reply stays the caller's */
+ * that was the last page; -ENOMEM: the caller still owns the reply */
 int etcd_pages_take(struct etcd_pages *pages, struct etcd_reply *reply) CHECK_RESULT;
-/** etcd_pages_shrink() - an answer was too large: ask for fewer keys from now on; false: it was one
- * key */
+/** etcd_pages_shrink() - request fewer keys from now on, because an answer was too large. Return:
+ * false: it was for a single key */
 bool etcd_pages_shrink(struct etcd_pages *pages);
-/** etcd_pages_gather() - fill @ret_result with the entries of all pages, which stay with @pages;
- * -ENOMEM */
+/** etcd_pages_gather() - fill @ret_result with the entries of all pages, which @pages still owns.
+ * Return: 0; -ENOMEM */
 int etcd_pages_gather(struct etcd_pages *pages, struct kv_result *ret_result) CHECK_RESULT;

@@ -18,10 +18,10 @@
  *
  * A connection may die silently. So the watch sends progress requests on the stream's connection at
  * intervals, and at once when another request to its member has failed. A stream that then stays
- * silent for a request time-out is dead. (Asking a thousand times a second, once for each of a
- * thousand nodes, takes etcd a whole core.) The answer carries the store's revision, but it may
- * overtake events (etcd issue 15220), so R follows only events and the notifications that etcd puts
- * in order behind them.
+ * silent for a request timeout is dead. (A thousand requests a second, one from each of a thousand
+ * nodes, take etcd a whole core.) The answer carries the store's revision, but it may overtake
+ * events (etcd issue 15220), so R follows only events and the notifications that etcd sends in
+ * order with them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@
 
 #define BACKOFF_MIN_NS (50 * NS_PER_MS)
 #define BACKOFF_MAX_NS (2 * NS_PER_SECOND)
-#define ASK_TIMEOUTS   10 /* request time-outs between two progress requests */
+#define ASK_TIMEOUTS   10 /* request timeouts between two progress requests */
 
 enum watch_phase { WATCH_READING, WATCH_OPENING, WATCH_STREAMING, WATCH_PAUSED, WATCH_PROBING };
 
@@ -48,21 +48,20 @@ struct kv_watch {
     struct grpc_call *stream;   /* OPENING, STREAMING */
     unsigned endpoint;          /* of the stream */
     uint64_t token_number;      /* of the stream */
-    bool asked;                 /* an answer is due by the timer: "created", or a progress answer */
-    bool heard;                 /* any message since then */
-    uint64_t waits_ns;          /* how long that may take */
+    bool asked;                 /* the timer limits an answer: "created", or a progress answer */
+    bool heard;                 /* a message has arrived since then */
+    uint64_t waits_ns;          /* how long the answer may take */
     struct timer timer;         /* PAUSED: retry; streams: send a progress request, or check its
                                  * answer */
     uint64_t backoff_ns;
-    int64_t revision; /* all up to here is delivered; 0: a snapshot is needed */
+    int64_t revision; /* delivered up to this revision; 0: a snapshot is needed */
     int lost_status;  /* status of the last call of `state`; 0: no error */
     bool *gone;       /* set when a callback ends the watch */
 };
 
 static void pause_watch(struct kv_watch *watch, const struct error *error);
 
-/* Run a callback of the user. Return false when it ended the watch, whose memory is freed then.
- */
+/* Run a callback of the user. Return false if it ended the watch, whose memory is then freed. */
 #define CALL_USER(watch, call)                                                                     \
     ({                                                                                             \
         bool gone_ = false;                                                                        \
@@ -153,7 +152,7 @@ static void deliver_events(struct kv_watch *watch, const struct etcd_watch_messa
     int64_t revision = watch->revision;
     for (size_t i = 0; i < message->event_count; i++)
         revision = MAX(revision, message->events[i].entry.mod_revision);
-    if (message->event_count == 0) { /* a notification: nothing happened below the prefix */
+    if (message->event_count == 0) { /* a notification: no change below the prefix */
         watch->revision = MAX(revision, message->revision);
         return;
     }
@@ -258,7 +257,7 @@ static void read_done(void *context, const struct kv_result *result)
         open_or_pause(watch);
 }
 
-/* @probes: one key without its value, for the store's revision; else all keys */
+/* @probes: read one key without its value, for the store's revision; else read all keys */
 static int start_request(struct kv_watch *watch, bool probes, kv_callback done)
 {
     const struct etcd_range one = {
@@ -310,7 +309,7 @@ static int start_probing(struct kv_watch *watch)
     return start_request(watch, true, probe_done);
 }
 
-/* Do not report a lost member while another member takes over at once. */
+/* Return whether to report a failure: not if another member takes over at once. */
 static bool is_news(const struct kv_watch *watch)
 {
     return watch->etcd->endpoints.count == 1 || watch->backoff_ns > BACKOFF_MIN_NS;

@@ -31,7 +31,7 @@ static int frame(struct bytes *framed, const void *message, size_t message_bytes
     return status < 0 ? status : bytes_append(framed, message, message_bytes);
 }
 
-/* Return: 1 with the length of the message behind the prefix at @data; 0: not all of it is here. */
+/* Return 1 and the length of the message behind the prefix at @data; 0: it is incomplete. */
 static int unframe(const uint8_t *data, size_t size_bytes, size_t max, size_t *ret_message_bytes)
 {
     if (size_bytes < PREFIX_BYTES)
@@ -79,8 +79,8 @@ static const char *broken_text(int status)
 }
 
 /*
- * Deliver all complete messages. They leave the call first, because their callback may cancel the
- * call. Return false when it did.
+ * Deliver all complete messages. Remove them from the call first, because the callback may cancel
+ * the call. Return false if it did.
  */
 static bool deliver(struct grpc_call *call, int *ret_status)
 {
@@ -125,7 +125,7 @@ static int hexadecimal(char digit)
                                           : -1;
 }
 
-/* `grpc-message`: '%' and bytes that are not printable ASCII are "%XX". */
+/* Decode `grpc-message`: '%' and bytes that are not printable ASCII are sent as "%XX". */
 static void decode_text(const char *coded, char ret_text[GRPC_TEXT_SIZE])
 {
     size_t length = 0;
@@ -138,8 +138,7 @@ static void decode_text(const char *coded, char ret_text[GRPC_TEXT_SIZE])
     ret_text[length] = '\0';
 }
 
-/* Without `grpc-status`: the connection failed, or the answer is not from a gRPC server.
- */
+/* Judge an answer without `grpc-status`: the connection failed, or the server is not gRPC. */
 static void judge_transport(const struct grpc_call *call, const struct http2_answer *http,
                             struct grpc_answer *answer, char text[GRPC_TEXT_SIZE])
 {

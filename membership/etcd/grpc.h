@@ -1,11 +1,11 @@
 /*
  * gRPC calls over HTTP/2 (grpc.io, "gRPC over HTTP2"; membership/transport/http2.h) on the caller's
- * loop: one message for one, or a stream of messages both ways.
+ * loop: unary calls, and streams of messages both ways.
  *
  * A call is a POST whose body and answer are messages, each with five bytes before it: whether it
  * is compressed (never) and its length. The result is in a trailer, `grpc-status`, behind the
- * answer. As with http2.h a call that starts (0) ends in exactly one of: its `done`, or
- * grpc_cancel(); nothing calls back from inside a call of this header. Single-threaded.
+ * answer. As with http2.h, a call that starts (0) ends in exactly one of: its `done`, or
+ * grpc_cancel(). No callback runs inside a function of this header. Single-threaded.
  */
 #pragma once
 
@@ -18,7 +18,7 @@
 
 #define GRPC_TEXT_SIZE 256
 
-/* The codes of gRPC's specification that etcd uses. */
+/* The gRPC status codes that etcd uses. */
 enum grpc_code {
     GRPC_OK = 0,
     GRPC_CANCELED = 1,
@@ -42,7 +42,7 @@ struct grpc_order {
     const char *const *metadata; /* "name: value" each; the last is NULL */
     const void *message;         /* copied */
     size_t message_bytes;
-    uint64_t timeout_ns; /* these three as in http2.h */
+    uint64_t timeout_ns; /* this and the next two as in http2.h */
     uint64_t silence_ns, reach_ns;
     uint64_t connect_timeout_ns; /* of TCP; 0: timeout_ns */
     size_t message_bytes_max;    /* of an answer */
@@ -54,7 +54,7 @@ struct grpc_answer {
     bool sent;  /* with a failure: the server may have seen the call */
     enum grpc_code code;
     const char *text;       /* of a failure: the server's, or the connection's */
-    const uint8_t *message; /* of one for one, with GRPC_OK */
+    const uint8_t *message; /* of a unary call with GRPC_OK */
     size_t message_bytes;
 };
 
@@ -64,8 +64,8 @@ typedef void (*grpc_done_callback)(void *context, const struct grpc_answer *answ
 /**
  * grpc_start() - make a call
  * @order: borrowed
- * @message: NULL: one message for one; else this is a stream: more is sent with grpc_send(), and
- *      @message gets each message as it comes; it may cancel the call
+ * @message: NULL: a unary call; else a stream: grpc_send() sends more messages, and @message gets
+ *      each message as it arrives; it may cancel the call
  * @done: ends the call; @answer is borrowed
  *
  * Return: 0, -ENOMEM, -EIO, -EINVAL (the URL).

@@ -1,4 +1,4 @@
-/* A password out of a file, the way into etcd of a user. */
+/* Read an etcd user's password from a file. */
 #pragma once
 
 #include "base/compiler.h"
@@ -6,9 +6,9 @@
 
 #define PASSWORD_SIZE 4096
 
-/** password_read() - the first line of @path
+/** password_read() - read the first line of @path
  *
- * The caller clears it (explicit_bzero()) as soon as it has been handed on.
+ * The caller clears @ret_password (explicit_bzero()) as soon as it has been handed on.
  *
  * Return: 0; negative: @error names the file, and @ret_password is "".
  */

@@ -8,7 +8,7 @@
 
 enum wire_type { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
 
-/* Seven bits a byte, the lowest first; all but the last have the top bit. */
+/* Write seven bits per byte, the lowest first; all bytes but the last have the top bit set. */
 static size_t write_varint(uint64_t value, uint8_t at[VARINT_BYTES_MAX])
 {
     size_t size_bytes = 0;
@@ -18,7 +18,7 @@ static size_t write_varint(uint64_t value, uint8_t at[VARINT_BYTES_MAX])
     return size_bytes;
 }
 
-/* The key of a field, and an integer: its value or how many bytes follow. */
+/* Write the key of a field, and an integer: its value or the number of bytes that follow. */
 static int put_head(struct bytes *bytes, unsigned field, enum wire_type type, uint64_t value)
 {
     uint8_t head[2 * VARINT_BYTES_MAX];
@@ -53,7 +53,7 @@ int protobuf_begin(struct bytes *bytes, unsigned field, size_t *ret_mark)
     return status;
 }
 
-/* One byte was left for the length; a message with a longer length moves back. */
+/* Fill in the length: protobuf_begin() left one byte for it; a longer length moves the message. */
 int protobuf_end(struct bytes *bytes, size_t mark)
 {
     uint8_t length[VARINT_BYTES_MAX];
@@ -124,7 +124,7 @@ int protobuf_next(struct protobuf_reader *reader, struct protobuf_field *ret_fie
         field.type = PROTOBUF_FIXED;
         status = read_data(reader, (key & 7) == WIRE_FIXED32 ? 4 : 8, &field);
         break;
-    default: /* groups, which proto3 has not */
+    default: /* groups, which proto3 does not have */
         status = -EPROTO;
         break;
     }

@@ -1,8 +1,8 @@
 /*
- * Protocol Buffers' wire format, as much of it as etcd's messages need: fields of variable-length
- * integers, bytes and messages within messages (protobuf.dev, "Encoding").
+ * Protocol Buffers' wire format, as far as etcd's messages need it: fields of variable-length
+ * integers, bytes and nested messages (protobuf.dev, "Encoding").
  *
- * Writing appends to a buffer; as in proto3 a zero and empty bytes are left out unless they are put
+ * Writing appends to a buffer; as in proto3, zeros and empty bytes are left out unless they are put
  * as a message. Reading iterates over the fields of one message in place, checks every bound, and
  * skips unknown fields.
  */
@@ -40,7 +40,7 @@ struct protobuf_field {
     size_t size_bytes;
 };
 
-/** protobuf_next() - Return: 1 with a field; 0 at the end; -EPROTO (not a message) */
+/** protobuf_next() - read the next field. Return: 1; 0 at the end; -EPROTO (not a message) */
 int protobuf_next(struct protobuf_reader *reader, struct protobuf_field *ret_field) CHECK_RESULT;
-/** protobuf_reader_of() - reads the message that lies in a field of bytes */
+/** protobuf_reader_of() - begin to read the message inside a field of bytes */
 struct protobuf_reader protobuf_reader_of(const struct protobuf_field *field);

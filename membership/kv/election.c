@@ -3,10 +3,10 @@
  *
  *   FOLLOWING --- another node leads, as far as known; wait for an event of the watch
  *   CAMPAIGNING - read the key; if it is free, grant a lease and create it; if that fails, read its
- *                 holder. Reading first costs a round trip and spares the store three writes from
- *                 each of a thousand candidates that come too late
+ *                 holder. Reading first costs a round trip, but spares the store three writes from
+ *                 each of a thousand late candidates
  *   LEADING ----- keep the lease alive every third of its time to live
- *   DOUBTING ---- the lease was not renewed in time: do not lead, but keep trying it
+ *   DOUBTING ---- the lease was not renewed in time: do not lead, but keep trying to renew it
  *   DEPOSING ---- delete the key of a leader known to be dead, then campaign
  *
  * The writes of two leaders never overlap: every write carries election_guard(), and a new leader
@@ -15,11 +15,11 @@
  * behind a netsplit stops a little before that, on its own monotonic clock.
  *
  * A campaign whose outcome is unknown (the answer was lost) is settled by a read: the key is ours
- * if it is attached to our lease. For the same reason a leader that stopped keeps trying its lease:
- * if the lease is still alive when the store is back, no other node can have led, and the leader
- * resumes.
+ * if it is attached to our lease. For the same reason a leader that stopped keeps trying to renew
+ * its lease: if the lease is still alive when the store is back, no other node can have led, and
+ * the leader resumes.
  *
- * Reads and events of the watch come on two streams, so either may be stale. Keys are compared by
+ * Reads and events of the watch arrive on two streams, so either may be stale. Keys are compared by
  * their create revisions. A read that the watch has overtaken is repeated, because the watch does
  * not repeat the deletion that made the read stale.
  */
@@ -59,13 +59,13 @@ struct election {
     void *context;
     enum election_phase phase;
     char leader[NAME_SIZE];  /* name in the key; "": no leader, or unknown */
-    int64_t leader_revision; /* create revision of that key; 0: none is known */
-    int64_t seen_revision;   /* of the store, at the watch's last event of that key */
+    int64_t leader_revision; /* create revision of that key; 0: unknown */
+    int64_t seen_revision;   /* the store's, at the watch's last event of that key */
     bool told_leads;
     char told_leader[NAME_SIZE];
     int64_t lease;           /* 0: none */
     uint64_t lease_until_ns; /* the lease cannot expire earlier */
-    bool vacant; /* a read of this campaign has shown no leader, so a lease is granted */
+    bool vacant;             /* a read of this campaign has found no leader, so grant a lease */
     struct kv_request *step; /* grant, create, read or delete: one at a time */
     struct kv_request *keep_alive;
     uint64_t step_sent_ns, beat_sent_ns;
@@ -111,7 +111,7 @@ static void retry_later(struct election *election)
     timer_set_in(&election->retry, backoff_next(&election->backoff));
 }
 
-/* @ttl_seconds from @sent_ns on, less a tenth for clocks that differ and timers that are late. */
+/* Count @ttl_seconds from @sent_ns, less a tenth for different clocks and late timers. */
 static void lease_renewed(struct election *election, uint64_t sent_ns, int64_t ttl_seconds)
 {
     uint64_t ttl_ns = (uint64_t)MIN(ttl_seconds, election->ttl_seconds * 10) * NS_PER_SECOND;
@@ -135,7 +135,7 @@ static void nothing_follows(void *context, const struct kv_result *result)
     (void)result;
 }
 
-/* Revoke the lease early, so that it does not linger; if that fails it expires by itself. */
+/* Revoke the lease, so that it does not linger; if that fails, it expires by itself. */
 static void drop_lease(struct election *election)
 {
     const struct kv *kv = election->kv;
@@ -165,7 +165,7 @@ static void follow(struct election *election, const struct kv_entry *entry)
     tell(election);
 }
 
-/* The key is ours. If the lease may have expired meanwhile, it must be renewed first. */
+/* Lead, because the key is ours. If the lease may have expired meanwhile, renew it first. */
 static void lead(struct election *election, int64_t create_revision)
 {
     bool safe = now_ns(election) < election->lease_until_ns;
@@ -204,8 +204,8 @@ static void campaign(struct election *election)
     advance(election);
 }
 
-/* All nodes have just seen the leader go: wait a random time, so that most of them need no
- * attempt. */
+/* Campaign after a random time: all nodes have just seen the leader go, and most of them then need
+ * no attempt. */
 static void campaign_in_turn(struct election *election)
 {
     become_candidate(election);
@@ -215,7 +215,7 @@ static void campaign_in_turn(struct election *election)
 
 static int read_key(struct election *election);
 
-/* The lease is gone, and the key with it. */
+/* Handle the loss of the lease, and of the key with it. */
 static void lease_gone(struct election *election)
 {
     forget_lease(election);
@@ -254,7 +254,7 @@ static void beat_fired(void *user)
         timer_set_in(&election->beat, RETRY_MIN_NS);
 }
 
-/* The lease was not renewed in time: another node may lead from now on. */
+/* Stop leading, because the lease was not renewed in time: another node may lead from now on. */
 static void expiry_fired(void *user)
 {
     struct election *election = user;
@@ -277,8 +277,8 @@ static void granted(void *context, const struct kv_result *result)
     advance(election);
 }
 
-/* A slow answer means many candidates: spread the creates, so that the first one spares the others
- * the attempt. */
+/* Spread the creates, because a slow answer means many candidates: the first create spares the
+ * others the attempt. */
 static void create_in_turn(struct election *election)
 {
     uint64_t took_ns = now_ns(election) - election->step_sent_ns;
@@ -396,8 +396,8 @@ static void retry_fired(void *user)
 }
 
 /*
- * While we lead, an event of the watch may be older than our key: a key with a smaller revision is
- * stale. A deletion carries no revision, so it is verified by a read.
+ * Observe an event while leading. It may be older than our key: a key with a smaller revision is
+ * stale. A deletion carries no revision, so a read verifies it.
  */
 static void observe_leading(struct election *election, const struct kv_entry *entry)
 {
@@ -421,7 +421,7 @@ void election_observe(struct election *election, const struct kv_entry *entry, i
         lead(election, entry->create_revision); /* our campaign, whose answer is still on its way */
     } else if (entry && election->phase == ELECTION_DEPOSING &&
                entry->create_revision == election->leader_revision) {
-        return; /* the one we are about to depose */
+        return; /* the leader that we are about to depose */
     } else if (entry) {
         follow(election, entry);
     } else {

@@ -35,7 +35,7 @@ const char *election_leader(const struct election *election);
 struct kv_compare election_guard(const struct election *election);
 /** election_depose() - remove a leader known to be dead (its node's links broke and its port
    refuses): delete its key, guarded by the create revision that was seen, and campaign at once.
-   Nothing happens when this node leads or knows no leader */
+   No effect if this node leads or knows no leader */
 void election_depose(struct election *election);
 /** election_stop() - resign (revoke the lease, which deletes the key if held; the request is sent
  * in the next round of the loop) and free; NULL allowed */

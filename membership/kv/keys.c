@@ -9,7 +9,7 @@
 
 #define ROOT "/firn/v1/"
 
-/* Names are at most 63 bytes and leaves are our own words, so a key always fits. */
+/* A key always fits: names have at most 63 bytes, and leaves are firn's own words. */
 static char *make(char key[KV_KEY_MAX], const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -88,7 +88,7 @@ static const char *below(const char *key, const char *cluster, const char *folde
     return strncmp(key, prefix, length) == 0 ? key + length : NULL;
 }
 
-/* The first @length bytes of @text as a name; keys come from outside, so the name is checked. */
+/* Copy the first @length bytes of @text as a name; check it, because keys are external input. */
 static bool copy_name(const char *text, size_t length, char ret_name[NAME_SIZE])
 {
     char name[NAME_SIZE];

@@ -1,9 +1,9 @@
 /*
  * The key-value store that firn coordinates through, as a table: etcd, or a simulated one.
  *
- * Everything is asynchronous on the caller's event loop and single-threaded: an operation that
- * starts (0) calls back exactly once, never from inside the starting call; one that fails to start
- * (negative) never does. One that is cancelled (`cancel` below) does not call back. Strings and
+ * All operations are asynchronous on the caller's event loop, and single-threaded. An operation
+ * that starts (0) calls back exactly once, never from inside the starting call. An operation that
+ * fails to start (negative), or is cancelled (`cancel` below), never calls back. Strings and
  * results are borrowed during the callback.
  */
 #pragma once
@@ -30,9 +30,9 @@ struct kv_entry {
 struct kv_compare {
     const char *key;
     enum {
-        KV_CREATE_REVISION, /* equals; 0: the key is absent */
-        KV_MOD_REVISION,    /* the same */
-        KV_VERSION,         /* the same */
+        KV_CREATE_REVISION, /* equals @value; 0: the key is absent */
+        KV_MOD_REVISION,    /* likewise */
+        KV_VERSION,         /* likewise */
         KV_NOT_AFTER, /* no key from this one up to @before was written after revision @value */
     } target;
     int64_t value;
@@ -41,7 +41,7 @@ struct kv_compare {
 
 struct kv_operation {
     enum { KV_PUT, KV_DELETE, KV_DELETE_PREFIX } type;
-    const char *key;   /* KV_DELETE_PREFIX: of all keys that begin with it */
+    const char *key;   /* KV_DELETE_PREFIX: the prefix of the keys */
     const char *value; /* KV_PUT */
     int64_t lease;     /* KV_PUT: 0 for none */
 };
@@ -59,8 +59,8 @@ struct kv_result {
 };
 typedef void (*kv_callback)(void *context, const struct kv_result *result);
 
-/** kv_refused() - return whether @status says that the store answered, and took nothing: it has no
- * space, or no permission for this user */
+/** kv_refused() - return whether @status says that the store answered but accepted no write: it has
+ * no space, or no permission for this user */
 static inline bool kv_refused(int status)
 {
     return status && status != -ECONNREFUSED && status != -ETIMEDOUT && status != -EHOSTUNREACH;
@@ -71,8 +71,8 @@ struct kv_event {
     struct kv_entry entry;
 };
 struct kv_watch_callbacks {
-    /* all keys that are watched at watch start, and again after a compaction or a long absence:
-     * forget the rest */
+    /* all watched keys, at the start and again after a compaction or a long absence: forget all
+     * other keys */
     void (*snapshot)(void *context, const struct kv_entry *entries, size_t count, int64_t revision);
     void (*events)(void *context, const struct kv_event *events, size_t count, int64_t revision);
     /* connection to the store lost (@error) or back (NULL): information only, the watch resumes by
@@ -87,9 +87,8 @@ struct kv {
     void *context;
     int (*range)(void *context, const char *key, bool prefix, kv_callback done, void *user,
                  struct kv_request **ret_request) CHECK_RESULT;
-    /* one atomic transaction: if all compares hold, all operations. It is never carried out twice;
-       after -ETIMEDOUT, -ECONNRESET or -EHOSTUNREACH it may or may not have been: read to find out
-     */
+    /* one atomic transaction: if all compares hold, all operations. It is never carried out twice.
+       After -ETIMEDOUT, -ECONNRESET or -EHOSTUNREACH the outcome is unknown: read to find out */
     int (*txn)(void *context, const struct kv_compare *compares, size_t compare_count,
                const struct kv_operation *operations, size_t operation_count, kv_callback done,
                void *user, struct kv_request **ret_request) CHECK_RESULT;

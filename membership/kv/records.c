@@ -62,7 +62,7 @@ static json_t *encode_slots(const struct node_record *record)
     return slots;
 }
 
-/* NULL where all slots are of one kind, which is nearly everywhere. */
+/* Return NULL if all slots are of one kind, as on nearly every node. */
 static json_t *encode_others(const struct node_record *record)
 {
     json_t *others = record->other_numerics_identities[0][0] ? json_array() : NULL;
@@ -103,7 +103,7 @@ static const struct {
     {"link_bytes", offsetof(struct record_rates, link_bytes)},
 };
 
-/* NULL without measurements. */
+/* Return NULL if there are no measurements. */
 static json_t *encode_rates(const struct record_rates *record)
 {
     json_t *tree = NULL;
@@ -184,7 +184,7 @@ static int decode_slot(const json_t *tree, struct node_record *record, unsigned 
     return status;
 }
 
-/* [links, oldest control, control]; an older firnd does not report it. */
+/* Decode [links, oldest control, control]; an older firnd does not report it. */
 static int decode_protocol(const json_t *tree, struct node_record *record, struct error *error)
 {
     json_t *list;
@@ -328,7 +328,7 @@ int state_record_decode(const json_t *tree, struct state_record *ret_record, str
     return status;
 }
 
-/* Rows of [rank, speed]; no key where there are none. */
+/* Write rows of [rank, speed]; omit the key if there are none. */
 static int put_stragglers(json_t *tree, const struct progress_record *record)
 {
     AUTO_JSON json_t *array = json_array();
@@ -456,7 +456,7 @@ int progress_record_decode(const json_t *tree, struct progress_record *ret_recor
     return status;
 }
 
-/* In JSON the places are arrays of nodes: [["a", "b"], ["b", "c"]]. */
+/* Encode the places as arrays of nodes: [["a", "b"], ["b", "c"]]. */
 static json_t *encode_shares(const char *text)
 {
     AUTO_JSON json_t *shares = json_array();
@@ -491,7 +491,7 @@ static int decode_group(const json_t *group, struct bytes *text, struct error *e
     return json_array_size(group) ? 0 : error_set(error, -EINVAL, "shares: nobody has one of them");
 }
 
-/* Without groups it would be taken for a checkpoint in a folder that all nodes share. */
+/* Refuse an empty list: it would pass for a checkpoint in a folder that all nodes share. */
 static int decode_shares(const json_t *shares, char **ret_text, struct error *error)
 {
     struct bytes text = {0};

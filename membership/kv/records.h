@@ -1,6 +1,6 @@
 /*
- * The values of firn's keys as structures: the JSON that firnd and firnctl write and read there.
- * Plans and reports have their own formats in elastic/; all other values are here.
+ * The values of firn's keys: structures, and the JSON that firnd and firnctl write and read. Plans
+ * and reports have their own formats in elastic/; all other values are here.
  */
 #pragma once
 
@@ -14,12 +14,12 @@
 #include "membership/kv/kv.h"
 
 #define RECORD_SLOTS_MAX      64
-#define RECORD_OTHERS_MAX     3 /* kinds of devices of one node, beside the first */
+#define RECORD_OTHERS_MAX     3 /* kinds of devices of one node, besides the first */
 #define RECORD_NUMERICS_SIZE  128
 #define RECORD_TEXT_SIZE      512
 #define RECORD_PATH_SIZE      1024
 #define RECORD_DIGEST_SIZE    65
-#define RECORD_SHARES_SIZE    (KV_VALUE_MAX / 8 * 5) /* in JSON they are longer */
+#define RECORD_SHARES_SIZE    (KV_VALUE_MAX / 8 * 5) /* their JSON is longer */
 #define RECORD_STRAGGLERS_MAX 8
 #define RECORD_DAMAGED_SIZE   320
 
@@ -40,13 +40,13 @@ struct node_record {
     bool draining;
     uint64_t drain_deadline_unix_ns; /* when a draining node leaves; 0: unknown */
     char version[32];
-    /* Of its slots: equal text means equal results, to the bit; and of other kinds of slots, ""
-     * from the first free. Their keys in JSON are `arithmetic` and `other_arithmetic`. */
+    /* Of its slots: equal text means equal results, to the bit; then those of other kinds of slots,
+     * "" from the first unused entry. Their JSON keys are `arithmetic` and `other_arithmetic`. */
     char numerics_identity[RECORD_NUMERICS_SIZE];
     char other_numerics_identities[RECORD_OTHERS_MAX][RECORD_NUMERICS_SIZE];
     unsigned links; /* link protocol of the workers that the node starts; 0: an older firnd, which
-                     * does not report it; then the protocol versions of its firnd
-                     * (elastic/plan/versions.h): */
+                     * does not report it. Next: the protocol versions of its firnd
+                     * (elastic/plan/versions.h) */
     unsigned control, control_oldest;
     struct record_rates rates;
     unsigned slot_count;
@@ -83,12 +83,12 @@ struct submission_record {
 /* said/<job>/state: written by the leader, on changes only */
 struct state_record {
     char state[16]; /* "waiting", "preparing", "running", "recovering", "pausing", "paused", ... */
-    char text[RECORD_TEXT_SIZE]; /* why, for people */
+    char text[RECORD_TEXT_SIZE]; /* the reason, for operators */
     uint64_t unix_ns;
-    uint64_t kept_until_unix_ns; /* of an ended job: it leaves the list then; 0: unknown */
+    uint64_t kept_until_unix_ns; /* when an ended job leaves the list; 0: unknown */
 };
 
-/* jobs/<job>/progress: rank 0's node, at most once a second */
+/* said/<job>/progress: written by rank 0's node, at most once a second */
 struct progress_record {
     uint64_t generation, step, steps;
     unsigned frozen_layers, stages, replicas, workers;
@@ -104,14 +104,14 @@ struct progress_record {
     unsigned straggler_count;
     struct {
         unsigned rank;
-        double speed; /* of that of its peers */
+        double speed; /* relative to its peers */
     } stragglers[RECORD_STRAGGLERS_MAX];
 };
 
 /* jobs/<job>/checkpoints/<step> */
 struct checkpoint_record {
     uint64_t step, generation, size_bytes, unix_ns;
-    unsigned frozen_layers; /* of its state; 0 also where the record does not say */
+    unsigned frozen_layers; /* of its state; 0 also if the record does not say */
     char path[RECORD_PATH_SIZE];
     char manifest_sha256[RECORD_DIGEST_SIZE];
     double stall_seconds, write_seconds;
@@ -136,8 +136,8 @@ struct object_record {
     char text[RECORD_TEXT_SIZE];  /* why the upload failed or is retried; else empty */
 };
 
-/* Encoders return a new reference, NULL when memory is short; decoders 0 or -EINVAL with the key in
- * @error, that of checkpoints also -ENOMEM: then the caller has nothing to free. */
+/* Encoders return a new reference; NULL: memory is short. Decoders return 0 or -EINVAL with the key
+ * in @error, the decoder of checkpoints also -ENOMEM; after an error there is nothing to free. */
 json_t *node_record_encode(const struct node_record *record);
 int node_record_decode(const json_t *tree, struct node_record *ret_record,
                        struct error *error) CHECK_RESULT;

@@ -3,11 +3,11 @@
  * the newest value under that lease.
  *
  *   no lease           -> grant one
- *   value not stored   -> write it, guarded by the revision that the key is known to have; at first
- *                         that is a guess, that nobody has it: mostly right, and then registering
- *                         takes two requests
- *   the guess is wrong -> read the key; free, ours, or of an incarnation known dead: write it;
- *                         somebody else's: wait until it goes, or refuse
+ *   value not stored   -> write it, guarded by the key's known revision. The initial guess is that
+ *                         the key is free; it is mostly right, and then registering takes two
+ *                         requests
+ *   the guess is wrong -> read the key; if it is free, ours, or of an incarnation known to be dead,
+ *                         write it; else wait until it goes, or refuse
  *   both               -> registered; keep the lease alive every third of its time
  *
  * A failure only makes a fact unknown: it is reported, and the loop retries after a backoff
@@ -34,14 +34,14 @@
 #define RETRY_MIN_NS    (500 * NS_PER_MS) /* etcd is unreachable */
 #define RETRY_MAX_NS    (2 * NS_PER_SECOND)
 #define LOOK_NS         (500 * NS_PER_MS)   /* another daemon holds the key */
-#define BEAT_SHARE      8                   /* of the time between two keep-alives: its jitter */
+#define BEAT_SHARE      8                   /* part of the keep-alive interval that is jitter */
 #define HOLDER_GRACE_NS (1 * NS_PER_SECOND) /* etcd ends leases a little late */
 
 /* The lease, and the request that keeps it alive, which is in flight independently of `step`. */
 struct node_lease {
     int64_t id; /* 0: none */
     int64_t ttl_seconds;
-    uint64_t until_ns; /* it cannot expire earlier; 0: unknown */
+    uint64_t until_ns; /* the lease cannot expire earlier; 0: unknown */
     uint64_t beat_sent_ns;
     struct kv_request *keep_alive;
     struct timer beat;
@@ -51,12 +51,12 @@ struct node_lease {
 struct node_key {
     char path[KV_KEY_MAX];
     char *value;
-    bool held;                /* it has been written under the lease */
-    bool stored;              /* it holds `value` under the lease */
-    int64_t revision;         /* when it was last known to be ours; 0: it is free */
-    bool must_look;           /* `revision` has turned out wrong, or may have */
+    bool held;                /* the key has been written under the lease */
+    bool stored;              /* the key holds `value` under the lease */
+    int64_t revision;         /* at which the key was last known to be ours; 0: it is free */
+    bool must_look;           /* `revision` is or may be wrong */
     bool outdated;            /* `value` has changed since the write in flight began */
-    bool unsure;              /* a write has failed that the store may carry out yet */
+    bool unsure;              /* a write has failed, but the store may still carry it out */
     uint64_t holder_until_ns; /* another daemon's key exists; that daemon is alive if the key still
                                * exists then. 0: no such key */
 };
@@ -117,13 +117,13 @@ static void beat_later(struct registry *registry)
                  period_ns - backoff_spread(&registry->backoff, period_ns / BEAT_SHARE));
 }
 
-/* Less a tenth, for clocks that differ and timers that are late. */
+/* Return the time to live, less a tenth for different clocks and late timers. */
 static uint64_t safe_ns(const struct node_lease *lease)
 {
     return (uint64_t)lease->ttl_seconds * NS_PER_SECOND / 10 * 9;
 }
 
-/* It cannot expire earlier, counted from when the request was sent. */
+/* Note the earliest expiry, counted from the time at which the request was sent. */
 static void lease_renewed(struct node_lease *lease, uint64_t sent_ns)
 {
     lease->until_ns = sent_ns + safe_ns(lease);
@@ -147,7 +147,7 @@ uint64_t registry_left_ns(const struct registry *registry)
                : 0;
 }
 
-/* An answer about the old lease that is still on its way must not be taken for the next one's. */
+/* Cancel the request: a late answer about the old lease must not pass for one about the next. */
 static void forget_keep_alive(struct node_lease *lease, const struct kv *kv)
 {
     kv->cancel(kv->context, lease->keep_alive);
@@ -155,7 +155,7 @@ static void forget_keep_alive(struct node_lease *lease, const struct kv *kv)
     timer_clear(&lease->beat);
 }
 
-/* The store has deleted the key with its lease. */
+/* Note that the store has deleted the key with its lease. */
 static void key_gone(struct node_key *key)
 {
     key->stored = key->held = false;
@@ -263,7 +263,7 @@ static int write_key(struct registry *registry)
     return kv->txn(kv->context, &unchanged, 1, &put, 1, written, registry, &registry->step);
 }
 
-/* The incarnation in a node's value; 0 when there is none. */
+/* Return the incarnation in a node's value; 0: none. */
 static uint64_t incarnation_of(const char *value, size_t value_bytes)
 {
     AUTO_JSON json_t *tree = NULL;
@@ -330,10 +330,10 @@ static void key_read(void *context, const struct kv_result *result)
         entry->lease == registry->lease.id && strcmp(entry->value, registry->key.value) == 0)
         mark_stored(registry);
     else
-        advance(registry); /* writes it, or grants a lease where that ran out while we read */
+        advance(registry); /* write the key, or grant a lease if the last one expired meanwhile */
 }
 
-/* The next step towards "there is a lease, and our key is stored". */
+/* Take the next step towards "there is a lease, and our key is stored". */
 static void advance(struct registry *registry)
 {
     const struct kv *kv = registry->kv;
@@ -418,7 +418,7 @@ int registry_start(const struct loop *loop, const struct kv *kv,
         registry_abandon(registry);
         return status;
     }
-    timer_set_in(&registry->retry, 0); /* nothing calls back from inside the starting call */
+    timer_set_in(&registry->retry, 0); /* do not call back from inside the starting call */
     *ret_registry = registry;
     return 0;
 }
@@ -456,7 +456,7 @@ static void farewell_end(void *user)
 
 static void revoked(void *context, const struct kv_result *result)
 {
-    (void)result; /* when it failed, the lease runs out */
+    (void)result; /* after a failure the lease expires */
     farewell_end(context);
 }
 
@@ -469,7 +469,7 @@ void registry_stop(struct registry *registry, void (*done)(void *context), void 
     if (!farewell || timer_init(&farewell->timer, registry->loop, farewell_end, farewell)) {
         free(farewell);
         registry_abandon(registry);
-        if (done) /* without memory there is no later */
+        if (done) /* no memory to call it later */
             done(context);
         return;
     }

@@ -44,21 +44,22 @@ int registry_start(const struct loop *loop, const struct kv *kv,
                    const struct registry_options *options, const char *value,
                    registry_callback changed, void *context,
                    struct registry **ret_registry) CHECK_RESULT;
-/** registry_update() - new value (state draining, slot bad): written at once when registered, else
-   later. Return: 0, or as registry_start(): then the old value stays */
+/** registry_update() - set a new value (state draining, slot bad); written at once if registered,
+   else later. Return: 0, or as registry_start(): then the old value stays */
 int registry_update(struct registry *registry, const char *value) CHECK_RESULT;
 /** registry_stop() - revoke the lease (best effort: one request, whose end calls @done, which may
-   be NULL) and free. The loop must run, and the store's client live, until @done. NULL: nothing */
+   be NULL) and free. The loop must run, and the store's client live, until @done. NULL allowed */
 void registry_stop(struct registry *registry, void (*done)(void *context), void *context);
 /** registry_abandon() - free without a request: the lease expires, or the next daemon of this data
- * folder takes the key over. Before the store's client is freed; NULL allowed */
+ * folder takes the key over. Call it before the store's client is freed; NULL allowed */
 void registry_abandon(struct registry *registry);
 int64_t registry_lease(const struct registry *registry); /* 0 while not registered */
 
 /** registry_left_ns() - return how long this node's key certainly exists without another
  * keep-alive; 0: it may be gone */
 uint64_t registry_left_ns(const struct registry *registry);
-/** registry_holds_key() - it was written under the present lease, which may have run out since */
+/** registry_holds_key() - return whether the key was written under the present lease, which may
+ * have expired since */
 bool registry_holds_key(const struct registry *registry);
-/** registry_safe_ns() - the same when the lease has just been renewed */
+/** registry_safe_ns() - return registry_left_ns() of a lease that has just been renewed */
 uint64_t registry_safe_ns(const struct registry *registry);

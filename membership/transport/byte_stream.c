@@ -13,7 +13,7 @@
 #define PROTOCOL_BYTES_MAX 15
 
 struct byte_stream {
-    struct curl_transfer transfer; /* first: the curl_loop's callbacks get it */
+    struct curl_transfer transfer; /* first member: the curl_loop's callbacks get it */
     struct curl_loop *curl;
     const struct loop *loop;
     struct loop_io *io; /* NULL: not connected */
@@ -58,7 +58,7 @@ static void transfer_finished(struct curl_transfer *transfer, CURLcode code)
     wire->callbacks.connected(wire->context, status, text);
 }
 
-/* A late loop polls the descriptors once more before it reports a time-out. */
+/* Poll the descriptors once more before reporting a timeout, in case the loop was late. */
 static void timer_fired(void *user)
 {
     struct byte_stream *wire = user;
@@ -104,7 +104,7 @@ static void set_security(struct byte_stream *wire, const struct byte_stream_secu
     curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, set_up_tls);
 }
 
-/* The context of another TLS library must not be taken for OpenSSL's. */
+/* Check that libcurl uses OpenSSL: another TLS library's context must not pass for OpenSSL's. */
 static bool can_encrypt(void)
 {
     const char *library = curl_version_info(CURLVERSION_NOW)->ssl_version;

@@ -5,7 +5,7 @@
  * protocol above. The ALPN protocol is set in OpenSSL directly, without libcurl: if libcurl saw
  * "h2" negotiated it would begin to speak HTTP/2 by itself.
  *
- * Single-threaded. Nothing calls back from inside a call of this header. Proxies of the environment
+ * Single-threaded. No callback runs inside a function of this header. Proxies of the environment
  * are not used.
  */
 #pragma once
@@ -36,7 +36,7 @@ struct byte_stream_callbacks {
     /* Called once: 0, or a status of curl_transfer_status() and its reason as text. After an error
      * only byte_stream_close() is allowed. */
     void (*connected)(void *context, int status, const char *text);
-    /* Called after that for the events of byte_stream_watch(); may close the wire. */
+    /* Called afterwards for the events of byte_stream_watch(); may close the wire. */
     void (*ready)(void *context);
 };
 

@@ -16,7 +16,7 @@ struct curl_loop {
     bool dispatching;
 };
 
-/* Data before ends: the last bytes of a transfer arrive together with its end. */
+/* Deliver data before ends: the last bytes of a transfer arrive together with its end. */
 static void dispatch(struct curl_loop *curl)
 {
     curl->dispatching = true;

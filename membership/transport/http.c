@@ -14,13 +14,13 @@
 
 struct http_client {
     const struct loop *loop;
-    struct curl_loop *curl; /* NULL until something is asked: most nodes never ask another */
+    struct curl_loop *curl; /* NULL until the first request: most nodes never send one */
     struct http_request *requests;
     char token[HTTP_TOKEN_SIZE]; /* "": none */
 };
 
 struct http_request {
-    struct curl_transfer transfer; /* first: libcurl's callbacks get it */
+    struct curl_transfer transfer; /* first member: libcurl's callbacks get it */
     struct http_client *client;
     struct http_request *next, **back; /* of the client's list */
     struct curl_slist *headers;
@@ -118,8 +118,8 @@ static long answer_code(const struct http_request *request)
     return code;
 }
 
-/* Deliver the received bytes of a stream. The callback may cancel the request, so the bytes leave
- * it first. */
+/* Deliver the received bytes of a stream. Remove them from the request first, because the callback
+ * may cancel it. */
 static void deliver(struct curl_transfer *transfer)
 {
     struct http_request *request = (struct http_request *)transfer;

@@ -3,9 +3,9 @@
  * for etcd: membership/transport/http2.h.)
  *
  * A client is a pool of kept-alive connections. Single-threaded. A request that starts (0) ends in
- * exactly one of: its `done`, or http_cancel(). Nothing calls back from inside a call of this
- * header. Proxies of the environment are not used and redirects are not followed: the peers are our
- * own. Over TLS their certificates are checked with the authorities that base/http_url.h names.
+ * exactly one of: its `done`, or http_cancel(). No callback runs inside a function of this header.
+ * Proxies of the environment are not used and redirects are not followed: the peers are firn's own.
+ * Over TLS their certificates are checked with the authorities that base/http_url.h names.
  */
 #pragma once
 
@@ -26,9 +26,8 @@ struct http_order {
     const char *const *headers; /* "Name: value" each, copied; the last is NULL. NULL: none */
     const void *body;           /* copied; NULL: GET, else POST */
     size_t body_bytes;
-    bool
-        once; /* never sent a second time, even where libcurl would (a kept connection that died) */
-    uint64_t timeout_ns;     /* of everything; 0: none */
+    bool once;               /* never sent twice, even if libcurl would (a kept connection died) */
+    uint64_t timeout_ns;     /* of the whole request; 0: none */
     size_t answer_bytes_max; /* of a whole answer, or of a stream's bytes not yet delivered */
 };
 
@@ -51,7 +50,7 @@ int http_client_new(const struct loop *loop, struct http_client **ret_client) CH
 void http_client_free(struct http_client *client);
 /**
  * http_client_set_token() - send the cluster's token (membership/transport/http_token.h) with every
- * request from now on; those of this client go to firnds only
+ * request from now on; such a client must send requests only to firnds
  * @token: copied; "": none
  */
 void http_client_set_token(struct http_client *client, const char *token);
@@ -59,7 +58,7 @@ void http_client_set_token(struct http_client *client, const char *token);
 /**
  * http_start() - send a request
  * @order: borrowed for the call
- * @data: NULL, or gets the bytes of a 2xx answer as they come
+ * @data: NULL, or gets the bytes of a 2xx answer as they arrive
  * @done: ends the request; @answer is borrowed during the call
  *
  * Return: 0, -ENOMEM, -EIO.

@@ -11,7 +11,7 @@
 #define ORIGIN_SIZE 288
 #define PROTOCOL    "h2"
 
-/* A connection and where it leads to. */
+/* A connection and its destination. */
 struct peer {
     struct http2_client *client;
     struct peer *next, **back;
@@ -27,11 +27,11 @@ struct http2_client {
     struct peer *peers;
     struct http2_request *requests;
     struct timer timer;
-    uint64_t timer_ns; /* it is set for then, or later than needed; UINT64_MAX: not set */
+    uint64_t timer_ns; /* time for which `timer` is set; UINT64_MAX: not set */
 };
 
 struct http2_request {
-    struct http2_stream stream; /* first: its callbacks get it */
+    struct http2_stream stream; /* first member: its callbacks get it */
     struct http2_client *client;
     struct http2_request *next, **back;
     uint64_t silence_ns;
@@ -206,7 +206,8 @@ static void give_up(struct http2_request *request, const char *text)
     finish(request, -ETIMEDOUT, text);
 }
 
-/* A time of the request has come: end it, end its connection, or set the next time. */
+/* Handle a time of the request that has passed: end the request, end its connection, or set the
+ * next time. */
 static void look_at(struct http2_request *request, uint64_t now)
 {
     struct peer *peer = request->stream.connection ? peer_of(request) : NULL;
@@ -254,7 +255,7 @@ static void timer_fired(void *user)
 
 /* ---- requests ---- */
 
-/* Cuts "http://host:port/path" into three. Returns where the path begins, NULL when it is none. */
+/* Split "http://host:port/path" into three. Return the beginning of the path; NULL: malformed. */
 static const char *split_url(const char *url, char origin[ORIGIN_SIZE], const char **ret_scheme,
                              const char **ret_authority)
 {

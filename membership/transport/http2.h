@@ -16,7 +16,7 @@
  * may have seen the request.
  *
  * Single-threaded. A request that starts (0) ends in exactly one of: its `done`, or http2_cancel().
- * Nothing calls back from inside a call of this header.
+ * No callback runs inside a function of this header.
  */
 #pragma once
 
@@ -36,7 +36,7 @@ struct http2_order {
     const char *const *headers; /* "name: value" each, in lower case, copied; the last is NULL */
     const void *body;           /* copied */
     size_t body_bytes;
-    bool open_ended;             /* the body goes on with http2_send() */
+    bool open_ended;             /* http2_send() continues the body */
     uint64_t timeout_ns;         /* of the whole request; 0: no limit, for the next two neither */
     uint64_t silence_ns;         /* 0: timeout_ns */
     uint64_t reach_ns;           /* 0: timeout_ns */
@@ -69,7 +69,7 @@ void http2_client_free(struct http2_client *client);
 /**
  * http2_start() - send a POST
  * @order: borrowed for the call
- * @data: NULL, or gets the bytes of a 2xx answer as they come; may cancel
+ * @data: NULL, or gets the bytes of a 2xx answer as they arrive; may cancel
  * @done: ends the request; @answer is borrowed during the call
  *
  * Return: 0, -ENOMEM, -EIO, -EINVAL (the URL).
@@ -79,7 +79,7 @@ int http2_start(struct http2_client *client, const struct http2_order *order,
                 struct http2_request **ret_request) CHECK_RESULT;
 /** http2_send() - send more of an open-ended body. Return: 0 or -ENOMEM */
 int http2_send(struct http2_request *request, const void *data, size_t size_bytes) CHECK_RESULT;
-/** http2_answer_header() - return a header of the answer or of its trailers; only inside of `done`.
+/** http2_answer_header() - return a header of the answer or of its trailers; only inside `done`.
  * Return: borrowed until `done` returns; NULL: none */
 const char *http2_answer_header(const struct http2_request *request, const char *name);
 /** http2_cancel() - cancel the request, without a callback; NULL allowed; not inside its own

@@ -14,7 +14,7 @@
 #define OUTPUT_BYTES_MAX        65536u   /* gathered for one write */
 #define HEADERS_BYTES_MAX       16384u   /* of one answer */
 #define HEADERS_MAX             12       /* of one request */
-#define TOKEN                   "token:" /* a secret: not to be kept in tables of headers */
+#define TOKEN                   "token:" /* a secret: must not enter header tables */
 
 /*
  * gRPC servers close the connection of a peer that sends more than three PINGs within this time
@@ -49,7 +49,7 @@ struct http2_connection {
     uint64_t ping_ns;   /* when the unanswered PING was sent; 0: none */
     uint64_t pinged_ns; /* the last one */
     unsigned pings;     /* since the last data or headers */
-    bool pong_due;      /* the peer's PING is to be answered, with this */
+    bool pong_due;      /* the peer's PING must be answered, with this payload */
     uint8_t pong[PING_BYTES];
     struct timer pong_alarm;
 };
@@ -149,7 +149,7 @@ static ssize_t body_wanted(nghttp2_session *session, int32_t id, uint8_t *room, 
 {
     struct http2_stream *stream = stream_of(session, id);
     (void)source, (void)user;
-    if (!stream) /* the stream has left, and its reset is in flight */
+    if (!stream) /* the stream has left; its reset is in flight */
         return NGHTTP2_ERR_DEFERRED;
     size_t given = MIN(size_bytes, stream->body.size_bytes - stream->body_at);
     if (given > 0)
@@ -184,7 +184,7 @@ static bool headers_fit(const struct http2_stream *stream, size_t name_bytes, si
            stream->headers.size_bytes + name_bytes + value_bytes + 2 <= HEADERS_BYTES_MAX;
 }
 
-/* Their text may hold anything but zeros. */
+/* Store a header; its text may have any bytes but zeros. */
 static int header_came(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
                        size_t name_bytes, const uint8_t *value, size_t value_bytes, uint8_t flags,
                        void *user)
@@ -195,7 +195,7 @@ static int header_came(nghttp2_session *session, const nghttp2_frame *frame, con
     if (!stream)
         return 0;
     if (name_bytes == 7 && memcmp(name, ":status", 7) == 0) {
-        stream->code = (int)strtol((const char *)value, NULL, 10); /* three digits, says nghttp2 */
+        stream->code = (int)strtol((const char *)value, NULL, 10); /* three digits (nghttp2) */
         return 0;
     }
     if (!headers_fit(stream, name_bytes, value_bytes)) {
@@ -293,7 +293,7 @@ static int stream_closed(nghttp2_session *session, int32_t id, uint32_t why, voi
     (void)user;
     if (!stream)
         return 0;
-    if (why == NGHTTP2_REFUSED_STREAM) /* RFC 9113, 8.7: it was not looked at */
+    if (why == NGHTTP2_REFUSED_STREAM) /* RFC 9113, 8.7: it was not processed */
         stream->sent = false;
     bool ours = why == NGHTTP2_PROTOCOL_ERROR || why == NGHTTP2_FLOW_CONTROL_ERROR;
     end(stream, ours ? -EPROTO : -ECONNRESET,
@@ -303,7 +303,7 @@ static int stream_closed(nghttp2_session *session, int32_t id, uint32_t why, voi
     return 0;
 }
 
-/* A request that waited for its turn, when the server takes no more, or is no server of HTTP/2. */
+/* Fail a queued request: the server accepts no more requests, or does not speak HTTP/2. */
 static int frame_not_sent(nghttp2_session *session, const nghttp2_frame *frame, int why, void *user)
 {
     struct http2_connection *connection = user;
@@ -356,7 +356,7 @@ static int set_up_session(struct http2_connection *connection)
 
 /* ---- moving bytes ---- */
 
-/* Of nghttp2's frames as many as one write may carry. */
+/* Gather as many of nghttp2's frames as one write may carry. */
 static bool gather(struct http2_connection *connection)
 {
     const uint8_t *data;
@@ -464,7 +464,7 @@ static void flush(struct http2_connection *connection)
 
 /* ---- turns ---- */
 
-/* Call one owner at a time: the callback may do anything to its stream, and to the others. */
+/* Call one owner at a time: the callback may do anything to its stream and to others. */
 static void tell_owners(struct http2_connection *connection)
 {
     struct http2_stream *stream;
@@ -472,7 +472,7 @@ static void tell_owners(struct http2_connection *connection)
         struct bytes data = stream->answer;
         if (stream->data && data.size_bytes > 0 && stream->code / 100 == 2) {
             if (!stream->whole && !stream->failed)
-                untell(stream); /* else it comes again for that */
+                untell(stream); /* else the stream stays, and its end is told next */
             stream->answer = (struct bytes){0};
             stream->data(stream, data.data, data.size_bytes);
             bytes_done(&data);
@@ -484,7 +484,7 @@ static void tell_owners(struct http2_connection *connection)
         int32_t id = stream->id;
         detach(stream);
         if (stream->whole && nghttp2_session_find_stream(connection->session, id))
-            reset(connection, id); /* our side of it is open */
+            reset(connection, id); /* our side of the stream is still open */
         stream->ended(stream, stream->status, stream->text);
     }
 }
@@ -514,7 +514,7 @@ static void close_down(struct http2_connection *connection)
     connection->closed(connection, connection->context);
 }
 
-/* Everything that calls owners goes through here; the connection may be gone afterwards. */
+/* Run a turn. All calls of owners go through this function; it may free the connection. */
 static void turn(struct http2_connection *connection)
 {
     assert(!connection->busy);
@@ -706,7 +706,7 @@ int http2_stream_send(struct http2_stream *stream, const void *data, size_t size
     struct http2_connection *connection = stream->connection;
     assert(stream->open_ended);
     if (!connection)
-        return 0; /* its end is on the way */
+        return 0; /* `ended` follows */
     bytes_consume(&stream->body, stream->body_at);
     stream->body_at = 0;
     int status = bytes_append(&stream->body, data, size_bytes);
@@ -729,7 +729,7 @@ void http2_stream_leave(struct http2_stream *stream)
     flush(connection);
 }
 
-/* A body can hold a password, an answer a token: they do not stay behind in freed memory. */
+/* Clear the memory: a body may hold a password, an answer a token. */
 void http2_stream_done(struct http2_stream *stream)
 {
     http2_stream_leave(stream);

@@ -14,7 +14,7 @@
  * Liveness: http2_connection_probe() sends a PING. http2_connection_silent() counts only the time
  * in which the PING is unanswered and no other byte arrives.
  *
- * Single-threaded. Nothing calls back from inside http2_stream_begin(), _send() and _leave().
+ * Single-threaded. No callback runs inside http2_stream_begin(), _send() and _leave().
  */
 #pragma once
 
@@ -30,7 +30,7 @@ struct http2_connection;
 
 struct http2_stream {
     /* set by the owner */
-    bool open_ended;         /* the body goes on with http2_stream_send() */
+    bool open_ended;         /* http2_stream_send() continues the body */
     size_t answer_bytes_max; /* limit of an answer, or of the undelivered bytes of a streamed
                               * answer */
     void (*data)(struct http2_stream *stream, const uint8_t *data, size_t size_bytes); /* or NULL */
@@ -38,10 +38,10 @@ struct http2_stream {
      * -EFBIG, -ENOMEM, or a status of `connected` in byte_stream.h */
     void (*ended)(struct http2_stream *stream, int status, const char *text);
 
-    /* to be read */
-    struct http2_connection *connection; /* NULL: on none */
-    bool sent;                           /* the peer may have seen it */
-    bool heard;                          /* a part of the answer came */
+    /* read-only for the owner */
+    struct http2_connection *connection; /* NULL: none */
+    bool sent;                           /* the peer may have seen the request */
+    bool heard;                          /* a part of the answer has arrived */
     int code;                            /* 200 */
     struct bytes answer;                 /* received bytes that are not delivered */
 
@@ -85,8 +85,8 @@ void http2_connection_look(struct http2_connection *connection);
 /** http2_connection_probe() - send a PING, unless one is unanswered or the peer was probed too
  * often */
 void http2_connection_probe(struct http2_connection *connection);
-/** http2_connection_silent() - return whether a PING has been unanswered for @for_ns, and no byte
- * came since */
+/** http2_connection_silent() - return whether a PING has been unanswered for @for_ns, with no byte
+ * received since */
 bool http2_connection_silent(const struct http2_connection *connection, uint64_t for_ns);
 /** http2_connection_break() - end the connection and its streams with @status. Calls `closed` */
 void http2_connection_break(struct http2_connection *connection, int status, const char *text);

@@ -7,11 +7,11 @@
 #include "base/bytes.h"
 #include "base/file.h"
 
-/* Those of a b64token (RFC 6750, 2.1): nothing that ends or splits a header. */
+/* The letters of a b64token (RFC 6750, 2.1): none of them ends or splits a header. */
 static const char letters[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/=";
 
-/* The length of the line that @text holds; 0: it is not a line of such letters. */
+/* Return the length of the line in @text; 0: it is not a line of such letters. */
 static size_t line_length(const char *text, size_t size_bytes)
 {
     size_t length = strspn(text, letters);

@@ -1,5 +1,5 @@
 /*
- * The token that a cluster's firnds and their readers share: it gives access to their HTTP pages
+ * The token that a cluster's firnds and their clients share: it gives access to the HTTP pages
  * (Authorization: Bearer, RFC 6750).
  */
 #pragma once
@@ -28,6 +28,6 @@ int http_token_read(const char *path, char ret_token[HTTP_TOKEN_SIZE],
  * http_token_accepts() - return whether @header, the value of Authorization, carries @token
  * @header: NULL: the request has none
  *
- * The time that it takes does not depend on how much of the token is right.
+ * The comparison takes constant time, however much of the token is right.
  */
 bool http_token_accepts(const char *token, const char *header);

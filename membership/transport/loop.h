@@ -1,5 +1,5 @@
 /*
- * The few things membership needs from an event loop, as a table, so that firnd can lend its
+ * The functions that membership needs from an event loop, as a table, so that firnd can lend its
  * sd-event loop, firnctl a small poll loop (membership/transport/poll_loop.h) and the simulator its
  * own.
  */

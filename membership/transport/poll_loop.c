@@ -1,9 +1,9 @@
 /*
  * A loop on poll(2), for programs with a handful of descriptors.
  *
- * Callbacks may add and remove anything, also themselves. So nothing is freed while a round runs: a
- * removed entry is only marked, and freed at the end of the round. Additions go to the head of
- * their list and are first polled in the next round.
+ * Callbacks may add and remove any entry, including their own. So no entry is freed during a round:
+ * a removed entry is marked, and freed at the end of the round. New entries go to the head of their
+ * list and are first polled in the next round.
  */
 #include "membership/transport/poll_loop.h"
 
@@ -181,7 +181,7 @@ static int reserve(struct poll_loop *loop)
     return 0;
 }
 
-/* Until the first timer or the deadline, rounded up so that a timer is never seen too early. */
+/* Return the time until the first timer or the deadline, rounded up: no timer may fire early. */
 static struct timespec time_to_wait(const struct poll_loop *loop, uint64_t deadline_ns)
 {
     uint64_t at_ns = deadline_ns, now = clock_monotonic_ns();

@@ -24,7 +24,7 @@ void timer_done(struct timer *timer)
 void timer_set_at(struct timer *timer, uint64_t at_ns)
 {
     int status = timer->loop->timer_set(timer->loop->context, timer->timer, at_ns);
-    if (status < 0) /* moving a timer that exists takes no memory, so this is the loop's end */
+    if (status < 0) /* moving an existing timer takes no memory, so the loop itself has failed */
         log_error("a timer of the event loop cannot be set: %s", strerror(-status));
 }
 

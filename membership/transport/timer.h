@@ -1,4 +1,4 @@
-/* A timer of a loop that is made once and then set and cleared at will, without failing. */
+/* A timer of a loop, made once and then set and cleared at will, without failing. */
 #pragma once
 
 #include "membership/transport/loop.h"
@@ -13,7 +13,7 @@ struct timer {
  */
 int timer_init(struct timer *timer, const struct loop *loop, void (*fired)(void *user),
                void *user) CHECK_RESULT;
-void timer_done(struct timer *timer); /* also of a zeroed timer */
+void timer_done(struct timer *timer); /* a zeroed timer is allowed */
 
 /** timer_set_in(), timer_set_at() - fire once at that time; replaces the earlier time */
 void timer_set_in(struct timer *timer, uint64_t delay_ns);

@@ -1,5 +1,5 @@
 /*
- * Explain errors of TLS with the remedy. The original text of libcurl or OpenSSL follows in
+ * Explain TLS errors and name the remedy. The original text of libcurl or OpenSSL follows in
  * parentheses.
  */
 #pragma once
