@@ -1,6 +1,5 @@
 /*
- * The table of commands. The order is that of `firnctl help`: the first commands of a session come
- * first.
+ * The table of commands, in the order of `firnctl help`: in which a new user needs them.
  */
 #include "ctl/command/commands.h"
 

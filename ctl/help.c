@@ -17,7 +17,7 @@ static void print_bold(const char *text)
     printf("%s%s%s", terminal_color(TERMINAL_BOLD), text, terminal_color(TERMINAL_PLAIN));
 }
 
-/* After @indent columns that are there already, in lines of HELP_COLUMNS. */
+/* Print @text wrapped at HELP_COLUMNS, after @indent columns that are printed already. */
 static void print_wrapped(const char *text, unsigned indent)
 {
     for (unsigned column = indent; *text;) {
@@ -32,7 +32,7 @@ static void print_wrapped(const char *text, unsigned indent)
     putchar('\n');
 }
 
-/* "  @words  @text": the text stands in its column, below words that are too long for theirs. */
+/* Print "  @words  @text": the text in its column, on the next line if the words are too long. */
 static void print_row(const char *words, unsigned columns, const char *text)
 {
     if (strlen(words) > columns)
@@ -52,7 +52,7 @@ static void print_flags(const struct flag *const *flags)
     }
 }
 
-/* "job" of "job list": commands of one group stand together. */
+/* Return the length of "job" in "job list": commands of one group are listed together. */
 static size_t group_length(const char *name)
 {
     return strcspn(name, " ");

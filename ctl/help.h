@@ -1,4 +1,4 @@
-/* The table of commands as text for people. */
+/* Print the table of commands as help text. */
 #pragma once
 
 #include "ctl/command/command.h"

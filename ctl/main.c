@@ -34,7 +34,7 @@ int main(int argc, char **argv)
 
     signal(SIGPIPE, SIG_IGN); /* a closed pipe shows up as an error of the output */
     if (terminal_is_live())
-        setvbuf(stdout, NULL, _IOFBF, OUTPUT_BYTES); /* a picture appears at once, not by lines */
+        setvbuf(stdout, NULL, _IOFBF, OUTPUT_BYTES); /* show a picture at once, not line by line */
     log_set_prefix("firnctl");
     log_set_level(LOG_LEVEL_ERROR);
     if (arguments_parse(argc - 1, (const char *const *)(uintptr_t)(argv + 1), &arguments, &error))

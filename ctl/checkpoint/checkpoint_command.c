@@ -92,7 +92,7 @@ static void list_elsewhere(struct text_table *table, const struct cluster_job *j
     }
 }
 
-/* As far as this machine reaches the folder. */
+/* Describe the checkpoint's marks, as far as this machine reaches the folder. */
 static const char *kept_as(const char *path)
 {
     if (checkpoint_pinned(path))
@@ -100,7 +100,7 @@ static const char *kept_as(const char *path)
     return checkpoint_verified(path) ? "verified" : "-";
 }
 
-/* "2"; with nodes away "1 of 2". */
+/* Add "2", or "1 of 2" if nodes are away. */
 static void copies_cell(struct text_table *table, struct cluster *cluster,
                         const struct checkpoint_record *record)
 {

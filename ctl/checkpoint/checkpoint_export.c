@@ -27,7 +27,7 @@ static int take_dtype(const struct arguments *arguments, enum safetensors_dtype 
     return 0;
 }
 
-/* Other errors may be those of the folder that is written. */
+/* Return whether @status may mean damage; other errors may come from the destination folder. */
 static bool may_be_damage(int status)
 {
     return status == -EBADMSG;

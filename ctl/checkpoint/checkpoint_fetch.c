@@ -1,4 +1,4 @@
-/* firnctl checkpoint fetch: a checkpoint back from the object store. */
+/* firnctl checkpoint fetch: download a checkpoint from the object store. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -19,7 +19,7 @@
 struct wanted {
     char bucket[NAME_SIZE];
     char manifest_sha256[RECORD_DIGEST_SIZE];     /* "": not known */
-    char job[NAME_SIZE + RECORD_SUBMISSION_SIZE]; /* as the store's keys have it */
+    char job[NAME_SIZE + RECORD_SUBMISSION_SIZE]; /* as in the store's keys */
     uint64_t step;
     bool any;
 };

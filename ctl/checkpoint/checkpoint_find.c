@@ -68,7 +68,7 @@ int checkpoint_find_path(const char *path, struct checkpoint_place *ret_place, s
     return find_at(path, false, 0, ret_place, error);
 }
 
-/* The nodes that are there, and the key of the plan in force, are in etcd. */
+/* Prepare to read copies: etcd has the registered nodes and the key of the plan in force. */
 static int reach_copies(const struct cluster *cluster, const struct cluster_job *job,
                         struct checkpoint_place *place, struct error *error)
 {
@@ -109,8 +109,7 @@ int checkpoint_place_open(const struct checkpoint_place *place,
 
     if (place->remote)
         return checkpoint_open_copies(&source, ret_reader, error);
-    if (place->manifest_sha256[0]) /* it must be the committed one before its checksums mean
-                                      anything */
+    if (place->manifest_sha256[0]) /* only the committed manifest's checksums count */
         status = manifest_load(place->path, place->manifest_sha256, &manifest, error);
     manifest_done(&manifest);
     return status ? status : checkpoint_open(place->path, ret_reader, error);
@@ -130,7 +129,7 @@ int checkpoint_find_record(const struct cluster *cluster, const struct cluster_j
     return record->shares ? reach_copies(cluster, job, ret_place, error) : 0;
 }
 
-/* Warn that the newest checkpoints are damaged, so that an older one is not taken for the
+/* Warn that newer checkpoints are damaged, so that the user does not take an older one for the
  * newest. */
 static void warn_of_damaged(const struct cluster_job *job, const struct checkpoint_record *found)
 {

@@ -16,7 +16,7 @@
 #include "ctl/cluster/cluster_client.h"
 #include "ctl/command/commands.h"
 
-/* With copies the record decides: each node's firnd reads the pin there. */
+/* Set the pin of a checkpoint with copies in its record, from which each node's firnd reads it. */
 static void set_pin(struct checkpoint_record *record, const void *pinned)
 {
     record->pinned = *(const bool *)pinned;
@@ -80,7 +80,7 @@ static const char *way_out(int status)
     return status == -EPERM ? "; firnctl checkpoint unpin comes first" : "";
 }
 
-/* Each node's firnd removes its part when the record is gone. */
+/* Remove the record: each node's firnd then removes its own files. */
 static int remove_copies(const struct arguments *arguments, const struct checkpoint_place *place,
                          struct error *error)
 {
@@ -135,7 +135,7 @@ static int remove_place(const struct arguments *arguments, const struct checkpoi
     return status;
 }
 
-/* Each of them; pinned ones stay. */
+/* Remove all damaged checkpoints but the pinned ones. */
 static int remove_damaged(const struct arguments *arguments, struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};

@@ -19,14 +19,14 @@
 /* One folder with checkpoints. */
 struct left {
     char path[PATH_BYTES];
-    struct checkpoint_owner owner; /* of job "": not written there */
+    struct checkpoint_owner owner; /* job "": the folder names no owner */
     uint64_t *steps;               /* newest first */
     size_t count;
 };
 
 /* ---- listing ---- */
 
-/* False: it has no checkpoints. */
+/* Look at the folder @path. Return false if it has no checkpoints. */
 static bool look(const char *path, struct left *ret_left)
 {
     struct left left = {.count = 0};
@@ -138,8 +138,8 @@ static void cut_last(const char *path, char ret_folder[RECORD_PATH_SIZE])
         *slash = '\0';
 }
 
-/* Of the submission of @job that made @record; "": the record is of another one, whose checkpoint
- * it began from. */
+/* Find the folder of @job in which @record was written; "": another submission wrote it, and @job
+ * began from that checkpoint. */
 static void folder_of(const struct cluster_job *job, const struct checkpoint_record *record,
                       char ret_folder[RECORD_PATH_SIZE])
 {
@@ -158,7 +158,7 @@ static void say_removed(size_t count, const char *folder)
     printf("%zu checkpoint%s removed, and %s\n", count, count == 1 ? " is" : "s are", folder);
 }
 
-/* The folder that @job writes its checkpoints into; "": it has recorded none there. */
+/* Find the folder into which @job writes its checkpoints; "": it has recorded none there. */
 static const struct checkpoint_record *find_folder(const struct cluster_job *job,
                                                    char ret_folder[RECORD_PATH_SIZE])
 {
@@ -222,7 +222,8 @@ static const char *find_job(const struct cluster *cluster, const char *folder)
     return NULL;
 }
 
-/* A submission may have no record there just now; and another cluster may share the disk. */
+/* Check the owner too: a submission may have no record there yet, and another cluster may share the
+ * disk. */
 static int check_owner(const struct cluster *cluster, const char *name, const char *folder,
                        const char **ret_job, struct error *error)
 {

@@ -7,7 +7,7 @@
 /** checkpoint_left_list() - `checkpoint list PATH`: list the checkpoints of one job's folder, or of
  * all such folders in PATH */
 int checkpoint_left_list(const struct arguments *arguments, struct error *error) CHECK_RESULT;
-/** checkpoint_left_remove() - `checkpoint remove PATH --all`; -EBUSY where a job of the cluster has
+/** checkpoint_left_remove() - `checkpoint remove PATH --all`; -EBUSY if a job of the cluster uses
  * the folder */
 int checkpoint_left_remove(const struct arguments *arguments, struct error *error) CHECK_RESULT;
 /** checkpoint_left_purge() - delete the checkpoints of @job, whose keys are deleted, from this

@@ -1,6 +1,6 @@
 /*
- * firnctl checkpoint verify: every byte of a checkpoint against its checksums, and with copies of
- * every copy, as its node's firnd reads it from the disk.
+ * firnctl checkpoint verify: compare every byte of a checkpoint with its checksums; with copies,
+ * every byte of every copy, as its node's firnd reads it from the disk.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -36,9 +36,8 @@ static int report_good(const struct arguments *arguments, const struct checkpoin
     return 0;
 }
 
-/* Mark the checkpoint verified: retention keeps the newest verified one. A failed write is no
- * error: a user with read access only can verify too.
- */
+/* Mark the checkpoint verified: retention keeps the newest verified one. A failed write is not an
+ * error: a user with only read access can verify too. */
 static void mark_verified(const struct checkpoint_place *place)
 {
     struct error error = {0};

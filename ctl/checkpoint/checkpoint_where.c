@@ -25,7 +25,7 @@ static unsigned percent(const struct object_record *object)
     return (unsigned)(100.0 * (double)object->done_bytes / (double)object->size_bytes);
 }
 
-/* Without reading them: verify does that. */
+/* Look for the files without reading them, which is the task of verify. */
 static int look_for_files(const char *folder, const struct manifest *manifest)
 {
     for (size_t i = 0; i < manifest->file_count; i++) {

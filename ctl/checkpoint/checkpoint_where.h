@@ -1,16 +1,15 @@
-/* Where a checkpoint lies, in a few words: on the job's disk, in the object store, or on its way.
- */
+/* Describe briefly where a checkpoint is: on the job's disk, in the object store, or in between. */
 #pragma once
 
 #include "ctl/cluster/cluster.h"
 
 #define CHECKPOINT_WHERE_SIZE 160
 
-/** checkpoint_where() - "local", "local, uploading 43 %", "local, object"; "GONE" or "DAMAGED" for
- * local where this machine sees the job's folder without it, or without files of it; returns
- * @ret_text */
+/** checkpoint_where() - return "local", "local, uploading 43 %", "local, object"; "GONE" or
+ * "DAMAGED" instead of local if this machine reaches the job's folder but the checkpoint, or some
+ * of its files, are missing there. Return: @ret_text */
 const char *checkpoint_where(const struct cluster_job *job, const struct checkpoint_record *record,
                              char ret_text[CHECKPOINT_WHERE_SIZE]);
-/** checkpoint_only_stored() - the @index-th that is complete in the object store and has no record
- * of its own any more; NULL past the last */
+/** checkpoint_only_stored() - return the @index-th checkpoint that is complete in the object store
+ * and no longer has a record of its own; NULL past the last */
 const struct object_record *checkpoint_only_stored(const struct cluster_job *job, size_t index);

@@ -86,8 +86,8 @@ static void note(const struct arguments *arguments, const struct checkpoint_plac
                 place->step, error.text);
 }
 
-/* Mark the folder damaged, so that no later checkpoint shares its files. A failed write is no
- * error: a user with read access only can verify too. */
+/* Mark the folder damaged, so that no later checkpoint shares its files. A failed write is not an
+ * error: a user with only read access can verify too. */
 static void mark_folder(const struct checkpoint_place *place)
 {
     struct error error = {0};

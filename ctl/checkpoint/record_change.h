@@ -6,9 +6,9 @@
 #include "ctl/command/arguments.h"
 
 /**
- * record_change() - read the record of @place, which was found by a job's name, change it, write it
- * Return: 0; -ENOENT: retention has removed it; -EAGAIN: it was changed meanwhile, or is of another
- * checkpoint by now; the errors of etcd, -ENOMEM
+ * record_change() - read, change and write the record of @place, which was found by a job's name
+ * Return: 0; -ENOENT: retention has removed the record; -EAGAIN: it was changed meanwhile, or now
+ * describes another checkpoint; the errors of etcd; -ENOMEM
  */
 int record_change(const struct arguments *arguments, const struct checkpoint_place *place,
                   void (*change)(struct checkpoint_record *record, const void *context),

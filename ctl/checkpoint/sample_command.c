@@ -1,7 +1,7 @@
 /*
- * firnctl sample: find the checkpoint and run `firn-worker sample`. The places of its files on
- * several nodes, with the key for reading them, are passed in anonymous memory (memfd). The worker
- * returns its error in the same way: damage is noted in the checkpoint's record.
+ * firnctl sample: find the checkpoint and run `firn-worker sample`. If its files are on several
+ * nodes, pass their places and the key for reading them in anonymous memory (memfd). The worker
+ * returns its error in the same way; damage is noted in the checkpoint's record.
  */
 #include <errno.h>
 #include <signal.h>

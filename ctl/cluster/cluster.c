@@ -14,7 +14,7 @@
 #include "elastic/job/job_spec.h"
 
 #define REMEMBER_NS     (10 * NS_PER_SECOND)
-#define WORD_SECONDS    10 /* a job says more often than that, or after each step, how far it is */
+#define WORD_SECONDS    10 /* a job reports progress at least this often, or after each step */
 #define AWAY_TIMEOUT_NS (NS_PER_SECOND / 4)
 
 struct parser {
@@ -27,7 +27,7 @@ struct parser {
 
 static void *grow(void *array, size_t count, size_t item_size)
 {
-    /* One step more at every power of two. */
+    /* Grow at every power of two. */
     if (count & (count - 1))
         return array;
     return reallocarray(array, count ? 2 * count : 1, item_size);
@@ -165,7 +165,7 @@ static int take_job_leaf(struct cluster_job *job, const char *leaf, const struct
 
 static bool leaf_matters(const char *leaf)
 {
-    return strncmp(leaf, "reports/", 8) != 0; /* between firnds, and the bulk of the bytes */
+    return strncmp(leaf, "reports/", 8) != 0; /* only for firnds, and most of the bytes */
 }
 
 static int take_json(struct parser *parser, const struct kv_entry *entry, struct error *error)
@@ -339,7 +339,7 @@ struct loading {
     uint64_t unix_ns; /* time of the remembered keys */
 };
 
-/* Save at intervals only: pictures are drawn four times a second. */
+/* Save only at intervals: pictures are drawn four times a second. */
 static void remember(struct cluster_client *client, const struct kv_result *result)
 {
     char path[REMEMBERED_PATH_SIZE];
@@ -468,7 +468,7 @@ bool cluster_job_over(const struct cluster_job *job)
     return !strcmp(state, "completed") || !strcmp(state, "cancelled") || !strcmp(state, "failed");
 }
 
-/* A generation goes on training while the one that replaces it is being prepared. */
+/* Return whether the job trains: a generation trains on while its successor is being prepared. */
 static bool trains(const struct cluster_job *job)
 {
     const char *state = cluster_job_state(job);

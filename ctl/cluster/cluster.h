@@ -2,8 +2,8 @@
  * The state of a cluster, decoded from its keys at one moment: nodes, jobs, leader. Every command
  * that shows or changes a cluster begins by loading it.
  *
- * Keys that do not decode are left out and counted in `damaged`: one bad value must not hide the
- * rest from the person who has to repair it.
+ * Keys that do not decode are skipped and counted in `damaged`: one bad value must not hide the
+ * rest from the operator who has to repair it.
  */
 #pragma once
 
@@ -62,21 +62,21 @@ void cluster_done(struct cluster *cluster);
  * none */
 const struct checkpoint_record *cluster_sound_checkpoint(const struct cluster_job *job);
 
-/** cluster_find_job() - NULL and -ENOENT in @error (with the nearest name) when there is none */
+/** cluster_find_job() - find a job; NULL, with -ENOENT in @error (and the nearest name): none */
 struct cluster_job *cluster_find_job(const struct cluster *cluster, const char *name,
                                      struct error *error);
 struct cluster_node *cluster_find_node(const struct cluster *cluster, const char *name,
                                        struct error *error);
 
-/** cluster_job_state() - "waiting", "running", ...; "submitted" while no leader has seen it */
+/** cluster_job_state() - return "waiting", "running", ...; "submitted" until a leader sees it */
 const char *cluster_job_state(const struct cluster_job *job);
-/** cluster_job_over() - completed, cancelled or failed */
+/** cluster_job_over() - return whether the job is completed, cancelled or failed */
 bool cluster_job_over(const struct cluster_job *job);
-/** cluster_job_word_age() - seconds since the newest word of a job that trains; 0: it is as new as
- * it should be. An old one says that etcd, or the way there, takes no newer ones. */
+/** cluster_job_word_age() - return the age in seconds of the newest progress of a job that trains;
+ * 0: it is not overdue. Overdue progress means that etcd, or the way to it, accepts none. */
 double cluster_job_word_age(const struct cluster_job *job, uint64_t now_unix_ns);
-/** cluster_job_switch_seconds() - the pause of the job's newest planned switch of layouts, as it
- * was measured; 0: none has been made yet */
+/** cluster_job_switch_seconds() - return the measured pause of the job's newest planned switch of
+ * layouts; 0: none yet */
 double cluster_job_switch_seconds(const struct cluster_job *job);
 /** cluster_job_check_open() - refuse changes of a job that is over: -EALREADY, and @error says how
  * to continue from its checkpoints */

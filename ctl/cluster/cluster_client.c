@@ -87,7 +87,7 @@ int cluster_client_open_at(const char *endpoints, const char *cluster, uint64_t 
     return status;
 }
 
-/* From the flag, else the environment, else @standard. *@ret_source: how to name it in a message */
+/* Return a setting: the flag, else the environment, else @standard. *@ret_source: for messages */
 static const char *told(const struct arguments *arguments, const char *flag, const char *variable,
                         const char *standard, const char **ret_source)
 {
@@ -123,7 +123,7 @@ static int take_token(const struct arguments *arguments, struct cluster_client *
     return status;
 }
 
-/* Also for firn-worker, which reads checkpoints for some commands. */
+/* Set the authorities, also for firn-worker, which reads checkpoints for some commands. */
 static int take_authorities(const struct arguments *arguments, struct error *error)
 {
     const char *source;
@@ -185,7 +185,7 @@ void cluster_client_pause(struct cluster_client *client, uint64_t duration_ns)
     const bool never = false;
 
     if (poll_loop_run(client->loop, &never, clock_monotonic_ns() + duration_ns) != -ETIMEDOUT)
-        return; /* only the deadline ends it */
+        return; /* wait until the deadline */
 }
 
 static void on_answer(void *context, const struct kv_result *result)

@@ -1,8 +1,8 @@
 /*
- * firnctl's connection to a cluster: its etcd, asked one question at a time, and an HTTP client for
- * its nodes, on one small loop.
+ * firnctl's connection to a cluster: an etcd client with one request at a time, and an HTTP client
+ * for the nodes, on one small loop.
  *
- * Where it is comes from flags, then the environment (FIRN_ENDPOINTS, FIRN_CLUSTER, FIRN_ETCD_USER,
+ * Settings come from flags, then the environment (FIRN_ENDPOINTS, FIRN_CLUSTER, FIRN_ETCD_USER,
  * FIRN_ETCD_PASSWORD_FILE, FIRN_ETCD_CA, FIRN_ETCD_CERTIFICATE, FIRN_ETCD_KEY, FIRN_TOKEN_FILE,
  * FIRN_AUTHORITIES), then defaults. A request to an unreachable etcd is retried until the deadline,
  * with one message on standard error.
@@ -19,7 +19,7 @@
 #define CLUSTER_CLIENT_ENDPOINTS_SIZE  1024
 #define CLUSTER_CLIENT_PATH_SIZE       1024
 #define CLUSTER_CLIENT_TIMEOUT_S       10
-#define CLUSTER_CLIENT_NODES_TIMEOUT_S 3 /* where the nodes can be asked instead */
+#define CLUSTER_CLIENT_NODES_TIMEOUT_S 3 /* if the nodes can answer instead */
 
 struct cluster_client {
     struct poll_loop *loop;
@@ -36,8 +36,8 @@ struct cluster_client {
     uint64_t saved_ns; /* last save of etcd's keys; monotonic */
 };
 
-/** cluster_client_open() - open by flags and environment; sends no request. Return: 0;
- * COMMAND_USAGE: they are not valid; negative */
+/** cluster_client_open() - open a client by flags and environment; sends no request. Return: 0;
+ * COMMAND_USAGE: invalid settings; negative errno */
 int cluster_client_open(const struct arguments *arguments, struct cluster_client *ret_client,
                         struct error *error) CHECK_RESULT;
 /** cluster_client_open_at() - open a cluster at known endpoints; nodes get no token */

@@ -7,9 +7,9 @@
 
 #include "base/http_url.h"
 
-#define STEPS_AHEAD 4096 /* of the node that is least far: about as many as an answer holds */
-/* firnd cuts an answer off behind 256 KiB. A shorter one had all that there was: to ask again would
- * never end where a job commits faster than nodes answer. */
+#define STEPS_AHEAD 4096 /* of the slowest node: about as many as an answer holds */
+/* firnd cuts an answer off behind 256 KiB. A short answer had all there was; asking again would
+ * never end if a job commits faster than nodes answer. */
 #define CUT_OFF_BYTES ((size_t)64 << 10)
 
 struct collector_source {
@@ -66,7 +66,7 @@ static void make_url(const struct collector *collector, enum what what,
                  node->record.http, collector->job, source->last_event_ns + 1);
 }
 
-/* Take one node's answer; the node may have more when the answer was long, and had new entries. */
+/* Take one node's answer; the node may have more if the answer was long and had new entries. */
 static int take(struct collector *collector, enum what what, struct collector_source *source,
                 const struct fetch *fetch, struct error *error)
 {
@@ -82,7 +82,7 @@ static int take(struct collector *collector, enum what what, struct collector_so
     return status;
 }
 
-/* Every node that has more to send has sent the steps up to this one. */
+/* Return the step up to which every node that has more to send has sent its steps. */
 static uint64_t settled_step(const struct collector *collector)
 {
     uint64_t step = UINT64_MAX;
@@ -98,7 +98,7 @@ static bool is_far_ahead(enum what what, const struct collector_source *source, 
     return what == METRICS && source->asked && source->last_step - least > STEPS_AHEAD;
 }
 
-/* Ask the nodes that are still to be asked, once. Return: how many have more, or an error. */
+/* Ask all remaining nodes once. Return: the number of nodes that have more, or an error. */
 static int ask_round(struct collector *collector, const struct cluster *cluster, enum what what,
                      struct error *error)
 {
@@ -140,7 +140,7 @@ static int ask_round(struct collector *collector, const struct cluster *cluster,
     return status ? status : more;
 }
 
-/* Return: 1 to go on, or an error */
+/* Return: 1: continue; else an error */
 static int hand_out(struct collector *collector, uint64_t end, struct error *error)
 {
     int status = history_hand_out(&collector->history, end, collector->take, collector->context);

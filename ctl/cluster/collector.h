@@ -1,7 +1,7 @@
 /*
- * Collect one job's metrics and events from every node that answers, in rounds: each round asks
- * each node only for entries that it has not sent before, and none is asked for metrics far ahead
- * of those that another node still has to send: memory does not grow with the age of the job.
+ * Collect one job's metrics and events from every node that answers, in rounds. Each round asks
+ * each node only for entries that it has not sent before. No node is asked for metrics far ahead of
+ * those that another node still has to send, so memory does not grow with the age of the job.
  */
 #pragma once
 
@@ -17,7 +17,7 @@ struct collector {
     struct cluster_client *client;
     char job[NAME_SIZE];
     uint64_t from_step;     /* earlier metrics are not asked for */
-    struct history history; /* what was not handed out */
+    struct history history; /* steps not handed out yet */
     /* Optional: gets the steps that all nodes have passed, in order. */
     int (*take)(void *context, const struct history_step *step);
     void *context;
@@ -33,15 +33,16 @@ void collector_init(struct collector *collector, struct cluster_client *client, 
                     uint64_t from_step);
 void collector_done(struct collector *collector);
 
-/** collector_metrics(), collector_events() - one round over @cluster's nodes
+/** collector_metrics(), collector_events() - run one round over @cluster's nodes
  *
- * Nodes that do not answer, or have no such job, are left out. The newest steps stay in `history`:
- * another node may still send its copy. Return: 0; -EBADMSG, -ENOMEM; what collector->take
- * returned. */
+ * Nodes that do not answer, or have no such job, are left out. The newest steps stay in `history`,
+ * because another node may still send its copy. Return: 0; -EBADMSG; -ENOMEM; the result of
+ * collector->take. */
 int collector_metrics(struct collector *collector, const struct cluster *cluster,
                       struct error *error) CHECK_RESULT;
 int collector_events(struct collector *collector, const struct cluster *cluster,
                      struct error *error) CHECK_RESULT;
 
-/** collector_check() - 0; -EACCES: in the last round a node wanted a token that was not shown */
+/** collector_check() - return -EACCES if a node refused a request without its token in the last
+ * round, else 0 */
 int collector_check(const struct collector *collector, struct error *error) CHECK_RESULT;

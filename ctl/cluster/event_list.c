@@ -119,7 +119,7 @@ int event_list_add(struct event_list *list, const char *text, size_t size_bytes,
     return status;
 }
 
-/* The text of an older firnd for the end of an alarm does not name the alarm. */
+/* Return whether an alarm was raised; an older firnd ends an alarm without naming it. */
 static bool is_raised(const struct event *event)
 {
     return !strcmp(event->kind, "alarm") && strncmp(event->text, "alarm over: ", 12) != 0 &&

@@ -1,4 +1,4 @@
-/* The events of a job from all nodes, in order of time, without duplicates. */
+/* List the events of a job from all nodes, in order of time, without duplicates. */
 #pragma once
 
 #include <stddef.h>
@@ -26,15 +26,14 @@ struct event_list {
 };
 
 void event_list_done(struct event_list *list);
-/** event_list_add() - add JSON Lines at the end; those that are not events are left out.
- * event_list_order() follows, once for the answers of all nodes
+/** event_list_add() - append JSON Lines; skip lines that are not events. Call event_list_order()
+ * once all nodes' answers are added
  * @ret_last_ns: may be NULL; the latest time seen in @text, 0 for none */
 int event_list_add(struct event_list *list, const char *text, size_t size_bytes,
                    uint64_t *ret_last_ns) CHECK_RESULT;
-/** event_list_order() - sort, and leave duplicates out */
+/** event_list_order() - sort the events and drop duplicates */
 void event_list_order(struct event_list *list);
 
-/** event_append_text() - "14:02:07  a  layer 0 frozen at step 120", with @dated also the date and
- * the zone: a line for people; 0 or -ENOMEM
- */
+/** event_append_text() - append a line for users: "14:02:07  a  layer 0 frozen at step 120"; with
+ * @dated also the date and the time zone. Return: 0 or -ENOMEM */
 int event_append_text(const struct event *event, bool dated, struct bytes *into) CHECK_RESULT;

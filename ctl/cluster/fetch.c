@@ -5,13 +5,13 @@
 
 #include "base/clock.h"
 
-#define ROUND_TIMEOUTS 2   /* of a request: a round ends though some request did not */
-#define AT_ONCE        256 /* each is a connection, and a user may have 1,024 descriptors */
+#define ROUND_TIMEOUTS 2   /* request timeouts after which a round ends in any case */
+#define AT_ONCE        256 /* each is a connection; a user may have 1,024 descriptors */
 
 struct round {
     struct cluster_client *client;
     struct started *started;
-    unsigned count, next; /* fetches; the first that is not begun */
+    unsigned count, next; /* number of fetches; the next to begin */
     uint64_t timeout_ns;
     unsigned pending;
     bool done;
@@ -38,8 +38,8 @@ static void go_on(struct round *round)
     round->done = round->pending == 0;
 }
 
-/* Return whether the answer says something about the node's files; another one, as 503 of a busy
- * node, says that nothing is known of them. */
+/* Return whether the answer is about the node's files; others, such as 503 of a busy node, say
+ * nothing about them. */
 static bool is_answer(long code)
 {
     return code == 200 || code == 401 || code == 404;
@@ -59,7 +59,7 @@ static void on_done(void *context, const struct http_answer *answer)
                             bytes_append(&fetch->body, "", 1)))
         fetch->status = -ENOMEM;
     else if (!answer->status)
-        fetch->body.size_bytes--; /* the zero stays behind the end */
+        fetch->body.size_bytes--; /* the terminating zero does not count */
     if (!fetch->status && !is_answer(fetch->code))
         fetch->status = -EPROTO;
     started->round->pending--;

@@ -13,8 +13,8 @@
 
 struct fetch {
     char url[FETCH_URL_SIZE];
-    int status; /* 0: an answer came; -EPROTO: with a code that says that the node cannot, now */
-    long code;  /* of HTTP; 0: no answer came */
+    int status; /* 0: an answer; -EPROTO: an answer that the node cannot serve the request now */
+    long code;  /* of HTTP; 0: no answer */
     char problem[FETCH_PROBLEM_SIZE]; /* of a certificate that is not trusted (-EKEYREJECTED) */
     struct bytes body;                /* zero-terminated past its end where there is one */
 };

@@ -17,7 +17,7 @@ void history_done(struct history *history)
     *history = (struct history){0};
 }
 
-/* JSON has no NaN: a value that diverged is null, and its bits stand beside it. */
+/* Read a number; JSON has no NaN, so a diverged value is null, with its bits in another key. */
 static int get_real(const json_t *tree, const char *key, double *ret_value, struct error *error)
 {
     if (json_is_null(json_object_get(tree, key))) {
@@ -68,7 +68,7 @@ static int get_counts(const json_t *tree, struct history_step *step, struct erro
     return status;
 }
 
-/* Only where outputs of frozen layers are kept. */
+/* Read the counts of loaded outputs, present only if outputs of frozen layers are kept. */
 static int get_frozen(const json_t *tree, struct history_step *step, struct error *error)
 {
     step->frozen_loaded = step->frozen_computed = 0;
@@ -181,7 +181,8 @@ static int insert(struct history *history, size_t at, const struct history_step 
     return 0;
 }
 
-/* A line knows more where its node was there until the end, or committed the step first. */
+/* Return whether a line is better: its node evaluated the final model, or committed the step first.
+ */
 static bool knows_more(const struct history_step *step, const struct history_step *known)
 {
     if (step->final_evaluated != known->final_evaluated)

@@ -4,10 +4,11 @@
 #include "base/bytes.h"
 #include "elastic/plan/plan_words.h"
 
-/** layout_append() - a line for each stage: "stage 0  embedding, layers 0-1  a/0 a/1  shadow b/0
- * frozen"; 0 or -ENOMEM
- * @indent: blanks before each line */
+/** layout_append() - append a line for each stage: "stage 0  embedding, layers 0-1  a/0 a/1  shadow
+ * b/0 frozen"
+ * @indent: blanks before each line
+ * Return: 0 or -ENOMEM */
 int layout_append(const struct plan *plan, unsigned frozen_layers, unsigned indent,
                   struct bytes *into) CHECK_RESULT;
-/** layout_words() - "3 stages x 2 replicas", or "nothing runs" for an empty plan */
+/** layout_words() - format "3 stages x 2 replicas", or "nothing runs" for an empty plan */
 const char *layout_words(const struct plan *plan, char text[LAYOUT_WORDS_SIZE]);

@@ -78,7 +78,7 @@ static bool is_loopback(const char *host)
     return !strncmp(host, "127.", 4) || !strcmp(host, "[::1]");
 }
 
-/* `address` is 127.0.0.1 by default: right on one machine, wrong on two. */
+/* Warn of the default `address`, 127.0.0.1, which is wrong with more than one machine. */
 static void add_address(struct remarks *remarks, const struct cluster *cluster,
                         const struct cluster_node *node)
 {
@@ -105,7 +105,7 @@ static void add_address(struct remarks *remarks, const struct cluster *cluster,
     }
 }
 
-/* In the midst of an upgrade that is as it should be; a week later it is not. */
+/* Remark on a differing version: normal during an upgrade, a mistake a week later. */
 static void add_version(struct remarks *remarks, const struct cluster *cluster,
                         const struct cluster_node *node)
 {

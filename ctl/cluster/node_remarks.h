@@ -6,6 +6,6 @@
 
 #define NODE_REMARKS_SIZE 512
 
-/** node_remarks() - list the remarks about a node of @cluster, separated by "; "; "": none */
+/** node_remarks() - list the remarks about a node of @cluster, separated by "; ", "" if none */
 void node_remarks(const struct cluster *cluster, const struct cluster_node *node,
                   char ret_text[NODE_REMARKS_SIZE]);

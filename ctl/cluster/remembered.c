@@ -42,7 +42,7 @@ static bool is_ours(const char *name)
     return length > 5 && strcmp(name + length - 5, ".json") == 0;
 }
 
-/* Remove the file of @folder that was written longest ago, where there are too many. */
+/* Remove the oldest file of @folder if there are too many. */
 static void forget_oldest(int folder)
 {
     char oldest[NAME_MAX + 1] = "";
@@ -70,8 +70,7 @@ static void forget_oldest(int folder)
         unlinkat(folder, oldest, 0);
 }
 
-/* Another cluster's file is there now. Two go for one that comes: so many that gathered become few.
- */
+/* Remove up to two files for each new one, so that an overfull folder shrinks to its limit. */
 static void make_room(const char *path)
 {
     char text[REMEMBERED_PATH_SIZE];
@@ -83,7 +82,7 @@ static void make_room(const char *path)
         forget_oldest(folder);
 }
 
-/* A plan with another key of its links, of the same length. */
+/* Return the plan with its link key replaced by another one of the same length. */
 static json_t *without_secret(const struct kv_entry *entry)
 {
     json_t *tree = json_loadb(entry->value, entry->value_bytes, 0, NULL);

@@ -10,11 +10,11 @@
 #define REMEMBERED_PATH_SIZE 1024
 #define REMEMBERED_FILES_MAX 64 /* one per cluster; the oldest file is removed */
 
-/** remembered_path() - of the file for @cluster at @endpoints; false: there is no cache folder */
+/** remembered_path() - find the file for @cluster at @endpoints. Return: false: no cache folder */
 bool remembered_path(const char *endpoints, const char *cluster,
                      char ret_path[REMEMBERED_PATH_SIZE]);
-/** remembered_save() - best effort; the file is the user's alone, and one of REMEMBERED_FILES_MAX
- */
+/** remembered_save() - save the keys, best effort, readable only by the user; keep at most
+ * REMEMBERED_FILES_MAX files */
 void remembered_save(const char *path, const struct kv_entry *entries, size_t count);
 /**
  * remembered_load() - call @take with all saved entries; entries are borrowed; @ret_unix_ns: the

@@ -27,7 +27,7 @@ static void note_silence(struct trace_collector *collector, size_t node, const s
     fetch_note_silence(fetch, collector->cluster->nodes[node].name, collector->silent_names);
 }
 
-/* Ask all nodes for one page. @ret_fetches: one a node; the caller frees it and the bodies */
+/* Ask all nodes for one page. @ret_fetches: one per node; the caller frees it and the bodies */
 static int ask_all(struct trace_collector *collector, const char *page, struct fetch **ret_fetches)
 {
     size_t count = collector->cluster->node_count;
@@ -69,7 +69,7 @@ int trace_collector_list(struct trace_collector *collector, struct error *error)
 
 /* ---- spans ---- */
 
-/* A round: of each node the first worker that has more. */
+/* One round: for each node, the first worker that has more. */
 struct round {
     struct fetch *fetches;
     size_t *workers; /* of each fetch */
@@ -117,7 +117,7 @@ static int take(struct trace_collector *collector, const struct fetch *fetch, si
                              : 0;
 }
 
-/* Return: how many workers were asked, or an error */
+/* Return: the number of workers asked about, or an error */
 static int ask_round(struct trace_collector *collector, uint64_t from, uint64_t to, bool *over,
                      struct error *error)
 {

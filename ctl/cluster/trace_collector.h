@@ -1,7 +1,7 @@
 /*
- * Collect the traces of one job's workers from every node that answers: first what there is, then
- * the spans of the steps that are wanted. In a round each node is asked for one answer of one
- * worker, so that no node is asked for more than it serves at once.
+ * Collect the traces of one job's workers from every node that answers: first the list of traces,
+ * then the spans of the wanted steps. In each round a node is asked about only one of its workers,
+ * so that it never has to serve more than one answer at once.
  */
 #pragma once
 
@@ -21,14 +21,14 @@ struct trace_collector {
 
 void trace_collector_done(struct trace_collector *collector);
 
-/** trace_collector_list() - ask which workers have left traces. Return: 0; -EACCES: a node wants a
- * token that was not shown; -ENOMEM */
+/** trace_collector_list() - ask which workers have left traces. Return: 0; -EACCES: a node refused
+ * a request without its token; -ENOMEM */
 int trace_collector_list(struct trace_collector *collector, struct error *error) CHECK_RESULT;
 /** trace_collector_spans() - ask for the spans of steps @from to @to, and of starts of workers.
  * Return: 0; errors of trace_set_take() */
 int trace_collector_spans(struct trace_collector *collector, uint64_t from, uint64_t to,
                           struct error *error) CHECK_RESULT;
-/** trace_collector_events() - ask for the events since @unix_ns: of each node as many as one answer
- * holds. 0 or -ENOMEM */
+/** trace_collector_events() - ask for the events since @unix_ns, one answer per node. Return: 0 or
+ * -ENOMEM */
 int trace_collector_events(struct trace_collector *collector, uint64_t unix_ns,
                            struct error *error) CHECK_RESULT;

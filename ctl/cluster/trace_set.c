@@ -119,7 +119,7 @@ uint64_t trace_set_newest_step(const struct trace_set *set)
     return newest;
 }
 
-/* The time of the steps, and of what led to them. */
+/* Find the time of the steps, and of the spans that led to them. */
 static void find_steps(const struct trace_set *set, uint64_t *ret_begin_ns, uint64_t *ret_end_ns)
 {
     uint64_t begin_ns = UINT64_MAX, end_ns = 0;

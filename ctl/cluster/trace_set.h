@@ -1,9 +1,9 @@
 /*
  * The spans of a job's workers, as nodes have sent them (elastic/messages/trace_ring.h), with times
- * of day: workers of different nodes line up as well as the clocks of their nodes do.
+ * of day: workers of different nodes line up as well as the clocks of their nodes.
  *
- * Answers are checked: what is damaged is left out, and a worker whose spans cannot be read says
- * why.
+ * Answers are checked: damaged spans are skipped, and a worker whose spans cannot be read gets a
+ * `problem` with the reason.
  */
 #pragma once
 
@@ -31,35 +31,36 @@ struct trace_set {
 
 void trace_set_done(struct trace_set *set);
 
-/** trace_set_add_node() - the workers listed from now on are of this node; 0 or -ENOMEM */
+/** trace_set_add_node() - begin a node, to which workers listed from now on belong. Return: 0 or
+ * -ENOMEM */
 int trace_set_add_node(struct trace_set *set, const char *name) CHECK_RESULT;
-/** trace_set_list() - add the workers of a node's list, JSON Lines; lines that are none are left
- * out. 0 or -ENOMEM */
+/** trace_set_list() - add the workers of a node's list, JSON Lines; skip malformed lines. Return: 0
+ * or -ENOMEM */
 int trace_set_list(struct trace_set *set, const char *text, size_t size_bytes) CHECK_RESULT;
 
 /**
  * trace_set_take() - add an answer of trace_ring_select() to the spans of @worker
- * @ret_more: there was a span, and so there may be more behind it
+ * @ret_more: the answer had spans, so there may be more
  *
- * A worker whose answer is not one gets a problem, and no error is returned.
+ * A malformed answer sets the problem of @worker and is not an error.
  *
- * Return: 0; -ENOMEM; -EFBIG: more than TRACE_SET_SPANS_MAX in all
+ * Return: 0; -ENOMEM; -EFBIG: more than TRACE_SET_SPANS_MAX spans in all
  */
 int trace_set_take(struct trace_set *set, struct trace_worker *worker, const uint8_t *data,
                    size_t size_bytes, bool *ret_more, struct error *error) CHECK_RESULT;
 
-/** trace_set_newest_step() - the newest step that a worker has applied; 0: none */
+/** trace_set_newest_step() - return the newest step that a worker has applied; 0: none */
 uint64_t trace_set_newest_step(const struct trace_set *set);
 
-/** trace_set_trim() - drop the spans of no step before the first step that is there, unless
- * @from_start, and behind the last one: they are of workers that started long ago, or later */
+/** trace_set_trim() - drop the spans of no step that lie behind the last step, or, unless
+ * @from_start, before the first one: they belong to workers that started later or long ago */
 void trace_set_trim(struct trace_set *set, bool from_start);
 
 struct trace_range {
     uint64_t begin_ns, end_ns;      /* since 1970 */
-    uint64_t first_step, last_step; /* of steps that are whole */
+    uint64_t first_step, last_step; /* of complete steps */
     bool has_steps;
 };
 
-/** trace_set_range() - the times and steps that all spans together cover; zeros for none */
+/** trace_set_range() - return the times and steps that all spans together cover; zeros: no spans */
 struct trace_range trace_set_range(const struct trace_set *set);

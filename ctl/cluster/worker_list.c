@@ -237,7 +237,7 @@ static int make_room(struct questions *questions)
     return 0;
 }
 
-/* Ask the nodes of the job's plan in force, and of the next one, whose workers start. */
+/* Ask the nodes of the job's plan in force and of the next plan, whose workers may be starting. */
 static int ask_about(struct questions *questions, const struct cluster *cluster,
                      const struct cluster_job *job)
 {

@@ -9,14 +9,14 @@
 struct worker_info {
     char job[NAME_SIZE], node[NAME_SIZE], phase[16];
     unsigned slot;
-    int pid, stage, replica; /* stage, replica: -1 when it computes none */
+    int pid, stage, replica; /* stage, replica: -1 if the worker computes none */
     uint64_t generation, step;
     unsigned first_unit, unit_count, model_units;
-    unsigned lanes; /* that its replica carries; 0: not known */
+    unsigned lanes; /* of its replica; 0: unknown */
     double compute_seconds, wait_seconds, step_seconds;
-    uint64_t memory_bytes; /* the most that its generation has taken; 0: not known */
+    uint64_t memory_bytes; /* peak of its generation; 0: unknown */
     bool held;             /* its node is cut off from etcd, so the worker must not commit */
-    bool slowest;          /* clearly, for a lane, of several replicas of its stage */
+    bool slowest;          /* clearly the slowest per lane of the replicas of its stage */
 };
 
 struct worker_list {
@@ -27,14 +27,13 @@ struct worker_list {
 };
 
 void worker_list_done(struct worker_list *list);
-/** worker_list_add() - add one node's answer about one job; -EBADMSG when it cannot be decoded */
+/** worker_list_add() - add one node's answer about one job; -EBADMSG if it cannot be decoded */
 int worker_list_add(struct worker_list *list, const char *job, const char *node,
                     unsigned model_units, const char *text, size_t size_bytes,
                     struct error *error) CHECK_RESULT;
 /** worker_list_finish() - sort, and mark the slowest of each stage that has several replicas */
 void worker_list_finish(struct worker_list *list);
-/** worker_list_load_node() - add one node's workers of one job; none when the node does not
- * answer */
+/** worker_list_load_node() - add one node's workers of one job; none if the node does not answer */
 int worker_list_load_node(struct cluster_client *client, const struct cluster_node *node,
                           const struct cluster_job *job, struct worker_list *list,
                           struct error *error) CHECK_RESULT;

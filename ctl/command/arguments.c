@@ -12,7 +12,8 @@
 #define COMMAND_NAME_SIZE 64
 #define FLAG_NAME_SIZE    64
 
-/* "job" + "submit" when that is a command, else "top" alone; how many operands it takes up. */
+/* Match "job submit" if that is a command, else one word such as "top". Return the number of
+ * operands used. */
 static unsigned match_command(struct arguments *arguments)
 {
     char two[COMMAND_NAME_SIZE];
@@ -43,7 +44,7 @@ static const char *nearest_command(const char *written)
     return nearest;
 }
 
-/* The commands that begin with the word, "list, show, ...", or nothing. */
+/* List the commands of the group @word, "list, show, ..."; "" if there are none. */
 static void subcommands(const char *word, char *ret_text, size_t size)
 {
     size_t length = strlen(word), used = 0;
@@ -110,7 +111,7 @@ static int check_value(const struct flag *flag, const char *value, struct error 
 {
     char *end;
 
-    assert(value); /* only a switch has none */
+    assert(value); /* only a switch has no value */
     if (flag->type == FLAG_TEXT && !value[0])
         return error_set(error, -EINVAL, "--%s is given without a value", flag->name);
     if (flag->type == FLAG_NUMBER) {
@@ -162,7 +163,7 @@ struct reader {
     int argc;
     const char *const *argv;
     int at;
-    const char *unknown; /* the first flag that no command has */
+    const char *unknown; /* the first unknown flag */
 };
 
 static int take_flag(struct reader *reader, struct arguments *arguments, struct error *error)
@@ -255,7 +256,7 @@ int arguments_parse(int argc, const char *const *argv, struct arguments *ret_arg
         if (!status)
             status = check_operands(&arguments, error);
     }
-    *ret_arguments = arguments; /* also on failure: main says which command's help to read */
+    *ret_arguments = arguments; /* also on failure: main refers to the command's help */
     return status;
 }
 

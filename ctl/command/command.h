@@ -17,7 +17,7 @@ struct flag {
     const char *name;  /* "dir": written --dir */
     const char *value; /* "DIR"; NULL for a switch */
     enum flag_type type;
-    double min, max; /* of numbers */
+    double min, max; /* for numbers */
     const char *help;
 };
 
@@ -25,11 +25,11 @@ struct flag {
 
 struct command {
     const char *name;     /* "job submit" */
-    const char *operands; /* "FILE", for people */
+    const char *operands; /* "FILE", for the help */
     unsigned operands_min, operands_max;
-    const char *summary; /* one line without a full stop */
-    const char *details; /* the rest of the help; NULL: the summary says it all */
-    const struct flag *flags[COMMAND_FLAGS_MAX]; /* beside command_global_flags; ends with NULL */
+    const char *summary;                         /* one line without a full stop */
+    const char *details;                         /* the rest of the help; NULL: none */
+    const struct flag *flags[COMMAND_FLAGS_MAX]; /* besides command_global_flags; ends with NULL */
     /* 0: done; negative: failed, @error says why (exit 1); COMMAND_FAILED: failed, already printed;
      * COMMAND_USAGE: wrong usage, @error says how */
     int (*run)(const struct arguments *arguments, struct error *error);
@@ -41,15 +41,15 @@ enum { COMMAND_DONE = 0, COMMAND_FAILED = 1, COMMAND_USAGE = 2 };
 extern const struct command commands[];
 extern const unsigned command_count;
 
-/* Understood before and after every command. Ends with NULL. */
+/* Flags that are allowed before and after every command. Ends with NULL. */
 extern const struct flag *const command_global_flags[];
 
-/** command_find() - by its full name, or NULL */
+/** command_find() - find a command by its full name; NULL: none */
 const struct command *command_find(const char *name);
 
-/** command_flag() - the flag @name of @command (its own or a global one), or NULL */
+/** command_flag() - return the flag @name of @command (its own or a global one), or NULL */
 const struct flag *command_flag(const struct command *command, const char *name);
 
-/** command_any_flag() - the first flag called @name of any command, or NULL. Equal names take a
- * value everywhere or nowhere */
+/** command_any_flag() - return the first flag called @name of any command, or NULL. Flags of equal
+ * names all take a value, or none does */
 const struct flag *command_any_flag(const char *name);

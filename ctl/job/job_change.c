@@ -107,7 +107,7 @@ int run_job_cancel(const struct arguments *arguments, struct error *error)
 
 /* ---- remove ---- */
 
-/* All keys of the job go at once, and only if it is still the one that was found to be over. */
+/* Delete all keys of the job at once, and only if it is still the job that was found to be over. */
 static int remove_keys(struct cluster_client *client, const struct cluster_job *job,
                        struct error *error)
 {
@@ -146,7 +146,7 @@ static int remove_keys(struct cluster_client *client, const struct cluster_job *
     return status;
 }
 
-/* No leader has planned for it, and none is there to do so now: it has no workers. */
+/* Return whether the job has no workers: no leader has planned for it, and there is none now. */
 static bool never_began(const struct cluster *cluster, const struct cluster_job *job)
 {
     return !cluster->leader[0] && !job->revisions.generation && !job->revisions.next;

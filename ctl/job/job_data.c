@@ -10,10 +10,10 @@
 #include "base/file_list.h"
 #include "ctl/view/format.h"
 
-/* Language models gain next to nothing from more than some dozens of passes over their data. */
+/* Language models gain almost nothing from more than some dozens of passes over their data. */
 #define PASSES_MANY 50
 
-#define HINT_TOKENS 64 /* fewer say nothing */
+#define HINT_TOKENS 64 /* fewer are no evidence */
 #define WIDE_VOCABS 16 /* no vocabulary has more than 65,536 times as many tokens */
 
 #define LLMC_HEADER_BYTES 1024
@@ -38,7 +38,7 @@ static uint64_t tokens_of(const struct job_data *data, const struct job_model *m
     return size_bytes < LLMC_HEADER_BYTES ? 0 : (size_bytes - LLMC_HEADER_BYTES) / token_bytes;
 }
 
-/* As a data set is cut: a sample's last target is the first token of the next one. */
+/* Count samples as a data set does: a sample's last target is the first token of the next one. */
 static uint64_t training_samples(const struct job_data *data, const struct job_model *model,
                                  uint64_t token_count)
 {
@@ -76,7 +76,7 @@ bool job_data_look(const struct job_spec *spec, struct job_data_extent *ret_data
     return true;
 }
 
-/* The upper halves of 32-bit tokens: next to always 0, beside lower halves that are anything. */
+/* Return whether the tokens look 32 bits wide: upper halves almost always 0, lower halves not. */
 static bool looks_wide(const uint8_t *data, size_t size_bytes)
 {
     size_t count = size_bytes / 4, low = 0;
@@ -89,7 +89,7 @@ static bool looks_wide(const uint8_t *data, size_t size_bytes)
     return count >= HINT_TOKENS && low > count / 2;
 }
 
-/* Return the first token in @data that is outside the vocabulary; @vocab: there is none. */
+/* Return the first token in @data that is outside the vocabulary; @vocab: none. */
 static uint32_t foreign_token(const uint8_t *data, size_t size_bytes, size_t token_bytes,
                               unsigned vocab)
 {
@@ -109,7 +109,7 @@ static bool is_llmc(const uint8_t *data, size_t size_bytes)
            (bytes_get_u32(data) == LLMC_MAGIC_UINT16 || bytes_get_u32(data) == LLMC_MAGIC_UINT32);
 }
 
-/* Describe why the beginning of a file is not what data.format says. */
+/* Describe why the beginning of a file contradicts data.format. */
 static bool looks_wrong(const struct job_spec *spec, const struct listed_file *file,
                         const uint8_t *begin, size_t size_bytes,
                         char ret_words[JOB_DATA_WORDS_SIZE])

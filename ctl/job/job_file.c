@@ -13,7 +13,7 @@
 
 #define MISTAKES_TOLD_MAX 100
 
-/* @path from @folder, in place; none stays none. */
+/* Make @path absolute, relative to @folder, in place; an empty path stays empty. */
 static int make_absolute(const char *folder, const char *key, char path[JOB_PATH_SIZE],
                          struct error *error)
 {
@@ -45,7 +45,7 @@ static int make_paths_absolute(const char *folder, struct job_spec *spec, struct
     return status;
 }
 
-/* The real folder of the file at @path, without a slash at its end; malloc'ed. */
+/* Return the real folder of the file at @path, without a trailing slash; malloc'ed. */
 static char *folder_of(const char *path)
 {
     char *real = realpath(path, NULL);
@@ -66,9 +66,9 @@ static unsigned cut_more(char *text)
     return (unsigned)strtoul(rest + 5, NULL, 10);
 }
 
-/* Report all mistakes of a file, MISTAKES_TOLD_MAX of them and a few more: mistakes that do not fit
- * into an error are printed at once, and the next round decodes the file again and goes on behind
- * them. */
+/* Report the mistakes of a file, MISTAKES_TOLD_MAX and a few more at most. Print mistakes that do
+ * not fit into an error at once; the next round decodes the file again and continues behind them.
+ */
 static int decode(struct yaml_tree *tree, const char *where, struct job_spec *ret_spec,
                   struct error *error)
 {

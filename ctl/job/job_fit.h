@@ -7,7 +7,7 @@
 /**
  * job_fit() - check for a layout of @spec with @desired on all slots in service, used or not
  *
- * Return: 0, also where no slot is in service, which says nothing; -ENOSPC with the reason;
+ * Return: 0, also if no slot is in service, which proves nothing; -ENOSPC with the reason;
  * -ENOMEM.
  */
 int job_fit(const struct cluster *cluster, const struct job_spec *spec,

@@ -10,11 +10,12 @@
 #define POLICY(name) (1u << JOB_FREEZE_##name)
 #define ANY_POLICY   (POLICY(GRADIENT) | POLICY(SCHEDULE) | POLICY(PLASTICITY) | POLICY(BUDGET))
 
-/* The policies that read a key (elastic/step/freeze.c); `from_start` and `cache_mb` need none. */
+/* The policies that read a key (elastic/step/freeze.c); `from_start` and `cache_mb` need no policy.
+ */
 static const struct reader {
     const char *path;
     unsigned policies;
-    bool bounds_from_start; /* together they are at most all layers */
+    bool bounds_from_start; /* with from_start, at most all layers */
 } readers[] = {
     {"elastic.freeze.alpha", POLICY(GRADIENT) | POLICY(SCHEDULE) | POLICY(BUDGET), false},
     {"elastic.freeze.every", ANY_POLICY, false},
@@ -27,7 +28,8 @@ static const struct reader {
     {"elastic.freeze.thaw", ANY_POLICY, false},
 };
 
-/* The decisions, or with `plasticity` measurements, until a layer can freeze. */
+/* Return the number of decisions, or of measurements with `plasticity`, until a layer can freeze.
+ */
 static uint64_t least_decisions(const struct job_freezing *freezing)
 {
     return freezing->policy == JOB_FREEZE_PLASTICITY ? 2 * (uint64_t)freezing->patience + 1 : 1;

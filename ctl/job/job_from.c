@@ -92,8 +92,8 @@ static void note(struct difference *difference, const char *path, json_t *then, 
                              difference->used ? ", " : "", path, old ? old : "-", new ? new : "-");
 }
 
-/* A key that one side alone has differs, too: keys with omit_if_default are left out at their
- * defaults. */
+/* Compare two objects. A key that only one side has differs, too: keys with omit_if_default are
+ * left out at their defaults. */
 static void compare(struct difference *difference, const char *prefix, json_t *then, json_t *now)
 {
     const char *key;
@@ -142,7 +142,7 @@ int job_from_check(const struct job_spec *spec, const struct job_spec *origin,
     if (!now || !then)
         return error_set(error, -ENOMEM, "no memory to compare two jobs");
     ret_differences[0] = '\0';
-    /* The checkpoint takes its place. */
+    /* The checkpoint replaces model.from. */
     json_object_del(json_object_get(now, "model"), "from");
     json_object_del(json_object_get(then, "model"), "from");
     compare(&difference, "model", json_object_get(then, "model"), json_object_get(now, "model"));

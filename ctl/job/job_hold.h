@@ -1,7 +1,6 @@
 /*
- * A job that is on one node alone holds when that node is cut off from etcd
- * (daemon/jobs/fencing.h). etcd does not know it, so firnctl asks the node, if this machine reaches
- * it.
+ * Find out whether a job is held. A job on a single node holds when that node is cut off from etcd
+ * (daemon/jobs/fencing.h). etcd cannot know, so firnctl asks the node, if this machine reaches it.
  */
 #pragma once
 

@@ -97,7 +97,7 @@ static bool runs(const struct cluster_job *job)
     return job->plan && job->plan->layout.worker_count && !cluster_job_over(job);
 }
 
-/* @text without the @layout that it begins with, which has a column of its own. */
+/* Return @text without the leading @layout, which has its own column. */
 static const char *without_layout(const char *text, const char *layout)
 {
     size_t length = strlen(layout);
@@ -271,7 +271,7 @@ static void show_hold(const char *node)
 struct told {
     const char *held_by;       /* NULL: none */
     struct job_memory *memory; /* owned */
-    unsigned worker_count;     /* in it */
+    unsigned worker_count;     /* in `memory` */
 };
 
 static void told_done(struct told *told)

@@ -1,4 +1,4 @@
-/* firnctl job logs: the ends of the workers' logs, from the nodes that have them. */
+/* firnctl job logs: print the ends of the workers' logs, from the nodes that have them. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 struct log_source {
     char node[NAME_SIZE];
     unsigned slot;
-    struct bytes seen; /* the end of the log as it was last read, when following */
+    struct bytes seen; /* when following: the end of the log as last read */
 };
 
 struct logs {
@@ -31,7 +31,7 @@ struct logs {
     unsigned count;
     const struct log_source *last; /* whose lines were printed last */
     struct error refused;          /* of the first node that wants a token; code 0: none */
-    char silent[NAME_LIST_SIZE];   /* nodes that did not answer, and are named already */
+    char silent[NAME_LIST_SIZE];   /* nodes that did not answer, already reported */
 };
 
 static void logs_done(struct logs *logs)
@@ -75,8 +75,8 @@ static int list_sources(struct logs *logs, const struct arguments *arguments,
     return 0;
 }
 
-/* How much of @now was in @seen already: the longest end of @seen that @now contains from its
- * beginning on, since a log only grows at its end. */
+/* Return how much of @now was already in @seen: the length of the longest suffix of @seen that is a
+ * prefix of @now, because a log only grows at its end. */
 static size_t known_bytes(const struct bytes *seen, const struct bytes *now)
 {
     for (size_t skip = 0; skip < seen->size_bytes; skip++) {
@@ -142,7 +142,7 @@ static int open_logs(struct logs *logs, const struct arguments *arguments, struc
     return status ? status : list_sources(logs, arguments, &cluster, error);
 }
 
-/* Return whether the job is over or removed; false when etcd does not answer. */
+/* Return whether the job is over or removed; false if etcd does not answer. */
 static bool job_over(struct logs *logs)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};

@@ -1,4 +1,4 @@
-/* The memory of a job's workers: planned, and measured by themselves. */
+/* The memory of a job's workers: planned, and as they measured it. */
 #pragma once
 
 #include <jansson.h>
@@ -10,7 +10,7 @@ struct job_memory {
     char node[NAME_SIZE];
     unsigned slot, rank, stage, replica;
     uint64_t planned_bytes;
-    uint64_t measured_bytes; /* 0: its node did not answer, or it has applied no step since */
+    uint64_t measured_bytes; /* 0: no answer of its node, or no step applied since */
 };
 
 /** job_memory_of() - return the memory of each worker of the plan of @job, by rank; @list: the
@@ -19,9 +19,9 @@ struct job_memory {
 int job_memory_of(const struct cluster *cluster, const struct cluster_job *job,
                   const struct worker_list *list, struct job_memory **ret_memory) CHECK_RESULT;
 
-/** job_memory_json() - new reference, NULL when memory is short */
+/** job_memory_json() - return a new reference; NULL: memory is short */
 json_t *job_memory_json(const struct job_memory *memory, unsigned count);
 
-/** job_memory_append() - as a table, its first rows; 0 or -ENOMEM */
+/** job_memory_append() - append the first rows as a table. Return: 0 or -ENOMEM */
 int job_memory_append(const struct job_memory *memory, unsigned count,
                       struct bytes *into) CHECK_RESULT;

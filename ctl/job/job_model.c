@@ -41,7 +41,7 @@ static void check_tensor(struct look *look, const char *name, size_t rows, size_
         job_problem(&look->problems, "model.from", "%s", error.text);
 }
 
-/* One tensor for each size of the model: all of them are read when the job begins. */
+/* Check one tensor for each size of the model; the job reads all tensors when it begins. */
 static void check_gpt2(struct look *look)
 {
     const struct job_spec *spec = look->spec;

@@ -12,7 +12,7 @@
 #define CONTEXT_MAX 1048576.0
 #define BYTES_VOCAB 256
 
-/* 0 where the file does not say it, or nothing that could be one. */
+/* Return model.context; 0: the file has none, or an impossible value. */
 static unsigned context_of(const json_t *model)
 {
     double context = json_number_value(json_object_get(model, "context"));
@@ -49,8 +49,7 @@ static int check_format(const json_t *root, const json_t *model, struct error *e
                      vocab);
 }
 
-/* "gpt2", "meta-llama/Llama-3.2-1B": no path that somebody would write for a folder that is there.
- */
+/* Return whether @from looks like "gpt2" or "meta-llama/Llama-3.2-1B", not like a local folder. */
 static bool looks_like_hub_name(const char *from)
 {
     const char *slash = strchr(from, '/');

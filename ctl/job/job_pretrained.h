@@ -1,4 +1,4 @@
-/* Keys of `model` that a job file leaves to the folder of `model.from`. */
+/* Take keys of `model` that a job file leaves out from the folder of `model.from`. */
 #pragma once
 
 #include <jansson.h>
@@ -8,8 +8,8 @@
 
 /**
  * job_pretrained_fill() - fill the keys that the job file leaves out from the folder's config.json
- * @root: a job's tree, changed; without model.from nothing happens
- * @folder: where relative paths begin
+ * @root: a job's tree, changed; no effect without model.from
+ * @folder: base of relative paths
  *
  * -EINVAL: config.json contradicts the job file, or describes a model that firn does not support;
  * errors of reading it; -ENOMEM.

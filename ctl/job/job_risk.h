@@ -8,18 +8,19 @@
 
 struct job_risk {
     uint64_t lost_steps;
-    double lost_seconds; /* to compute them again at the present speed; NaN: unknown */
+    double lost_seconds; /* to recompute them at the present speed; NaN: unknown */
     const struct checkpoint_record *durable;  /* the newest; NULL: none, all is lost */
-    double durable_age_seconds;               /* of it */
-    bool all_damaged;                         /* there are checkpoints, and none is sound */
-    const struct checkpoint_record *verified; /* the newest that was read whole and is good, as far
-                                                 as this machine reaches it; NULL: none */
+    double durable_age_seconds;               /* its age */
+    bool all_damaged;                         /* there are checkpoints, but none is sound */
+    const struct checkpoint_record *verified; /* the newest verified one that this machine reaches;
+                                                 NULL: none */
 };
 
-/** job_risk() - as etcd has it, which hears of progress once a second; records stay the job's */
+/** job_risk() - compute it from etcd, which gets progress once a second; the job owns the records
+ */
 struct job_risk job_risk(const struct cluster_job *job, uint64_t now_unix_ns);
 
-/** job_risk_json() - new reference, NULL when memory is short */
+/** job_risk_json() - return a new reference; NULL: memory is short */
 json_t *job_risk_json(const struct job_risk *risk);
-/** job_risk_print() - the lines of `firnctl job show` */
+/** job_risk_print() - print the lines of `firnctl job show` */
 void job_risk_print(const struct job_risk *risk);

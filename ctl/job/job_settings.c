@@ -13,7 +13,7 @@
 
 #define KEY_SIZE 128
 
-/* The object that holds the last word of "train.optimizer.lr", made where it is missing. */
+/* Return the object with the last word of "train.optimizer.lr"; create it if it is missing. */
 static json_t *section_of(json_t *root, const char *path)
 {
     json_t *section = root;
@@ -29,7 +29,7 @@ static json_t *section_of(json_t *root, const char *path)
     return section;
 }
 
-/* Where a value stands that other keys decide: it must be decided again. */
+/* Drop values equal to the defaults that other keys decide: these must be derived again. */
 static int drop_derived(json_t *root, const struct job_spec *spec)
 {
     AUTO_FREE struct job_spec *again = malloc(sizeof(*again));
@@ -133,7 +133,7 @@ static int set_one(json_t *root, const char *setting, struct error *error)
     AUTO_JSON json_t *value = absolute(key, json_incref(yaml_tree_root(tree)));
     status = check_value(key, value, error);
     json_t *section = status ? NULL : section_of(root, path);
-    if (!json_is_object(section)) /* a mistake of the file, which is told when it is decoded */
+    if (!json_is_object(section)) /* a mistake in the file, reported when it is decoded */
         return status;
     return json_object_set(section, schema_last_word(path), value)
                ? error_set(error, -ENOMEM, "no memory for a setting")

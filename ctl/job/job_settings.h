@@ -1,4 +1,4 @@
-/* --set KEY=VALUE: single keys of a job file changed from the command line. */
+/* --set KEY=VALUE: change single keys of a job file from the command line. */
 #pragma once
 
 #include <jansson.h>
@@ -18,8 +18,7 @@ int job_settings_edit(const struct arguments *arguments, json_t *root,
                       struct error *error) CHECK_RESULT;
 
 /**
- * job_settings_apply() - the same for a job that was decoded before; then all rules are checked
- * again
+ * job_settings_apply() - do the same for a decoded job, then check all rules again
  *
  * Defaults that are derived from other keys are derived again from the changed keys.
  * Return: 0; COMMAND_USAGE (unknown key with the nearest one, a value that is not allowed),

@@ -1,4 +1,4 @@
-/* firnctl job submit: from a file to a job of the cluster, in one transaction. */
+/* firnctl job submit: turn a file into a job of the cluster, in one transaction. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,11 +28,11 @@ struct submission {
     struct job_spec spec, origin; /* origin: the job of the checkpoint */
     struct desired_record desired;
     struct submission_record identity;
-    bool begins_from;                    /* a checkpoint: */
-    struct checkpoint_record checkpoint; /* recorded with the job */
+    bool begins_from;                    /* whether the job begins from a checkpoint */
+    struct checkpoint_record checkpoint; /* that checkpoint, recorded with the job */
 };
 
-/* From the file, and without one as the checkpoint remembers the job; changed by --set. */
+/* Load the job from the file, or without a file from the checkpoint; apply --set. */
 static int load_spec(const struct arguments *arguments, struct submission *submission,
                      struct error *error)
 {
@@ -90,7 +90,7 @@ static int load(const struct arguments *arguments, struct submission *submission
     return 0;
 }
 
-/* Checkpoints and exports go without it. */
+/* Warn of a large file beside the model, which checkpoints and exports leave out. */
 static void warn_of_large_companion(const struct job_model *model)
 {
     AUTO_FREE struct model_files *companions = calloc(1, sizeof(*companions));
@@ -175,7 +175,7 @@ static char *text_of(json_t *tree)
     return text;
 }
 
-/* That there is no such job. */
+/* Return the comparison that no such job exists. */
 static struct kv_compare job_is_absent(const struct cluster_client *client, const char *job,
                                        char spec[KV_KEY_MAX])
 {
@@ -184,7 +184,8 @@ static struct kv_compare job_is_absent(const struct cluster_client *client, cons
                                .value = 0};
 }
 
-/* Delete what a job of this name has left: the new job would take it for its own. */
+/* Delete the remaining keys of an earlier job of this name: the new job would take them as its own.
+ */
 static int clear_away(struct cluster_client *client, const char *job, bool *ret_succeeded,
                       struct error *error)
 {
@@ -279,7 +280,8 @@ static int say_json(const struct cluster_client *client, const struct submission
                        error);
 }
 
-/* What follows is for people: standard output is one object, for a program. */
+/* Send all further output for users to standard error: standard output is one object, for a
+ * program. */
 static int speak_to_stderr(struct error *error)
 {
     if (fflush(stdout) == 0 && dup2(STDERR_FILENO, STDOUT_FILENO) >= 0)

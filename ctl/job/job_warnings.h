@@ -1,5 +1,5 @@
-/* Warn about requests of a job that the cluster cannot fulfil at the moment. The job is valid, and
- * waits or runs with less. */
+/* Warn about requests of a job that the cluster cannot meet at present. The job is valid, but waits
+ * or runs with less. */
 #pragma once
 
 #include "ctl/cluster/cluster.h"
@@ -14,6 +14,6 @@ struct job_warnings {
     char texts[JOB_WARNINGS_MAX][JOB_WARNINGS_SIZE];
 };
 
-/** job_warnings() - @cluster: as it was when the job of @checkpoints and @elastic was submitted */
+/** job_warnings() - @cluster: its state when the job of @checkpoints and @elastic was submitted */
 void job_warnings(const struct cluster *cluster, const struct job_checkpoints *checkpoints,
                   const struct job_elasticity *elastic, struct job_warnings *ret_warnings);

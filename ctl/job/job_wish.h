@@ -9,9 +9,9 @@
 #include "elastic/job/job_training.h"
 #include "membership/kv/records.h"
 
-/** job_wish_scale() - take --devices, --stages and --replicas (absent: free) into @desired
+/** job_wish_scale() - set --devices, --stages and --replicas (absent: free) in @desired
  *
- * Return: 0; -EINVAL when the job's model or lanes do not allow it, @error says why. */
+ * Return: 0; -EINVAL if the job's model or lanes do not allow it, @error says why. */
 int job_wish_scale(const struct arguments *arguments, const struct job_model *model,
                    const struct job_training *training, struct desired_record *desired,
                    struct error *error) CHECK_RESULT;

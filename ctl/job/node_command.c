@@ -22,7 +22,7 @@ static const char *node_state(const struct cluster_node *node)
     return node->record.draining || node->drained ? "draining" : "ready";
 }
 
-/* Those that a plan lets go are on their way out until the leader says that it is done. */
+/* Return whether workers that the plan releases may still be leaving, by the leader's state. */
 static bool lets_go(const struct cluster_job *job)
 {
     const char *state = cluster_job_state(job);
@@ -30,7 +30,7 @@ static bool lets_go(const struct cluster_job *job)
     return !strcmp(state, "pausing") || !strcmp(state, "preparing") || !strcmp(state, "recovering");
 }
 
-/* As the leader counts them when it looks for free ones (daemon/core/view.c). */
+/* Count slots in use as the leader does when it looks for free ones (daemon/core/view.c). */
 static unsigned slots_in_use(const struct cluster *cluster, const char *node)
 {
     bool used[RECORD_SLOTS_MAX] = {false};
@@ -82,7 +82,7 @@ static json_t *node_json(const struct cluster *cluster, const struct cluster_nod
     AUTO_JSON json_t *record = node_record_encode(&node->record);
     json_t *incarnation = wire_instance(node->record.incarnation);
 
-    /* Text, unlike in etcd: many readers of JSON keep 53 bits of a number. */
+    /* A string, unlike in etcd: many JSON parsers keep only 53 bits of a number. */
     if (!tree || !record || json_object_set_new(tree, "incarnation", incarnation) ||
         json_object_update_missing(tree, record)) {
         json_decref(tree);
@@ -151,7 +151,7 @@ static int write_drain(struct cluster_client *client, const char *node, bool dra
     keys_excused(excused, client->cluster, node);
     const struct kv_operation operations[] = {
         {.type = drain ? KV_PUT : KV_DELETE, .key = key, .value = drain ? value : NULL},
-        {.type = KV_PUT, .key = excused, .value = value}, /* of a resume alone */
+        {.type = KV_PUT, .key = excused, .value = value}, /* only for a resume */
     };
     return cluster_client_txn(client, NULL, 0, operations, drain ? 1 : 2, &succeeded, error);
 }
@@ -174,7 +174,7 @@ static int find_report(void *context, const struct kv_result *result, struct err
     return 0;
 }
 
-/* Has it had a part in a job that is still known? */
+/* Find out whether the node has had a part in a job that is still listed. */
 static int find_traces(struct cluster_client *client, const char *node, bool *ret_found)
 {
     struct report_search search = {.cluster = client->cluster, .node = node};
@@ -187,8 +187,8 @@ static int find_traces(struct cluster_client *client, const char *node, bool *re
     return status;
 }
 
-/* -ENOENT: no record of the node. A node that is away may be resumed, so that it works when it is
- * back. */
+/* Return -ENOENT if there is no trace of the node. An absent node may be resumed, so that it works
+ * when it is back. */
 static int check_resume(struct cluster_client *client, const struct cluster *cluster,
                         const char *node, struct error *error)
 {

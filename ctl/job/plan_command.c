@@ -38,7 +38,7 @@ struct dry_run {
     struct plan *plan;
     struct planner_choice choices[PLANNER_CHOICES_MAX];
     unsigned choice_count;
-    double switch_seconds; /* of the cluster's job of that name, as measured; 0: not known */
+    double switch_seconds; /* measured for the cluster's job of that name; 0: unknown */
 };
 
 static void dry_run_done(struct dry_run *run)
@@ -79,7 +79,7 @@ static int imagine_slots(const struct arguments *arguments, struct dry_run *run,
     return 0;
 }
 
-/* A change of layout pauses the job for a moment: how long that was last time, if the job runs. */
+/* Find the duration of the job's last pause for a change of layout, if the job runs. */
 static void find_switch(const struct cluster *cluster, struct dry_run *run)
 {
     struct error none = {0};
@@ -257,7 +257,7 @@ static void warn_of_memory(const struct dry_run *run)
     for (unsigned i = 0; i < run->slot_count; i++)
         if (run->slots[i].memory_bytes > 0)
             return;
-    unsigned of_first = 0; /* node; all have as many */
+    unsigned of_first = 0; /* slots of the first node; all nodes have as many */
     for (unsigned i = 0; i < run->slot_count; i++)
         of_first += strcmp(run->slots[i].node, run->slots[0].node) == 0;
     printf("\nThe memory of the slots is not known, so the plan did not check it: set it, as in "

@@ -6,7 +6,7 @@
 #include "ctl/view/terminal.h"
 #include "elastic/planner/pipeline_timeline.h"
 
-#define MICRO_BATCHES_DRAWN 32 /* of more, beginning and end look the same */
+#define MICRO_BATCHES_DRAWN 32 /* with more, beginning and end look the same */
 #define STAGES_DRAWN        16
 #define LABEL_WIDTH         11 /* "  stage 123" */
 #define KINDS               (SCHEDULE_BACKWARD_WEIGHT + 1)
@@ -36,7 +36,7 @@ static void spread(void *context, const struct timeline_operation *operation)
     }
 }
 
-/* Return the kind that fills most of the cell, KINDS when it stands idle for longer. */
+/* Return the kind that fills most of the cell; KINDS: the stage is idle for longer. */
 static unsigned kind_of(const struct drawing *drawing, const double *busy)
 {
     double idle = drawing->seconds / drawing->columns;

@@ -7,8 +7,8 @@
 
 /**
  * plan_timeline_append() - append the picture, @columns wide, with its legend; nothing for a single
- * stage. A step of many micro-batches is drawn with fewer, a pipeline of many stages without those
- * in the middle: the legend says so. 0 or -ENOMEM
+ * stage. Of many micro-batches only some are drawn, of many stages only the outer ones; the legend
+ * says so. Return: 0 or -ENOMEM
  */
 int plan_timeline_append(const struct planner_input *input, const struct plan_layout *layout,
                          unsigned columns, struct bytes *into) CHECK_RESULT;

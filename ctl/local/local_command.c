@@ -1,4 +1,4 @@
-/* firnctl local ...: a whole cluster on this machine. */
+/* firnctl local ...: run a whole cluster on this machine. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -60,7 +60,7 @@ static int dir_argument(const struct arguments *arguments, bool make, char ret_d
     return 0;
 }
 
-/* One firnctl at a time changes a local cluster. */
+/* Lock @dir: only one firnctl at a time may change a local cluster. */
 static int lock_dir(const char *dir, int *ret_lock, struct error *error)
 {
     char path[LOCAL_PATH_SIZE + 32];
@@ -99,7 +99,7 @@ static int choose_run_root(struct local_cluster *cluster, struct error *error)
     return 0;
 }
 
-/* @config: replaced by the absolute path of the file that --config names, if it is there */
+/* @config: replaced by the absolute path of the file in --config, if given */
 static int find_config(const struct arguments *arguments, char config[LOCAL_PATH_SIZE],
                        struct error *error)
 {
@@ -116,7 +116,7 @@ static int find_config(const struct arguments *arguments, char config[LOCAL_PATH
     return 0;
 }
 
-/* @earlier: the cluster that the folder has data of; NULL: none */
+/* @earlier: the cluster whose data the folder has; NULL: none */
 static int describe_new(const struct arguments *arguments, const char *dir,
                         const struct local_cluster *earlier, struct local_cluster *ret_cluster,
                         struct error *error)
@@ -182,7 +182,7 @@ static int check_same_shape(const struct arguments *arguments, const struct loca
         cluster->own_disks ? ", disks of their own" : "", cluster->dir);
 }
 
-/* A folder with the data of a cluster that is down: it comes up as it was. */
+/* Describe the cluster of a folder with the data of a cluster that is down: it starts as it was. */
 static int describe_again(const struct arguments *arguments, const char *dir,
                           struct local_cluster *ret_cluster, struct error *error)
 {
@@ -201,7 +201,7 @@ static int describe_again(const struct arguments *arguments, const char *dir,
     return status ? status : describe_new(arguments, dir, earlier, ret_cluster, error);
 }
 
-/* *ret_fresh: nothing of it was running, so a failure may take everything down again. */
+/* *ret_fresh: no process was running, so after a failure all may be stopped again. */
 static int prepare(const struct arguments *arguments, const char *dir,
                    struct local_cluster *cluster, bool *ret_fresh, struct error *error)
 {
@@ -215,7 +215,7 @@ static int prepare(const struct arguments *arguments, const char *dir,
     *ret_fresh = status == -ENOENT || !anything_runs(cluster);
     if (!*ret_fresh)
         return check_same_shape(arguments, cluster, error);
-    if (status != -ENOENT) { /* left by a crash of the machine: only workers can be there still */
+    if (status != -ENOENT) { /* left after a crash of the machine; workers may still run */
         status = local_stop_all(cluster, deadline_of(arguments), error);
         if (status)
             return status;
@@ -304,7 +304,7 @@ static int kill_node(const struct arguments *arguments, const struct local_clust
     if (!one_worker)
         status = local_kill_daemon(node, deadline_ns, error);
     bool daemon_ran = status != -ESRCH;
-    if (!daemon_ran && !daemon_only) /* its workers may be there all the same */
+    if (!daemon_ran && !daemon_only) /* its workers may still run */
         status = 0;
     if (!status && !daemon_only)
         status = local_kill_workers(cluster, node->name, slot, deadline_ns, &killed, error);

@@ -18,7 +18,7 @@ bool local_port_free(unsigned port)
                                         .sin_port = htons((uint16_t)port),
                                         .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     AUTO_CLOSE int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int yes = 1; /* as the listeners do: connections that have ended do not count */
+    int yes = 1; /* as the listeners set it: ended connections do not count */
 
     return descriptor >= 0 &&
            !setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) &&

@@ -83,7 +83,7 @@ static int decode_nodes(const json_t *tree, struct local_cluster *cluster, struc
     return status;
 }
 
-/* It is removed with all that is in it when the cluster goes down: nothing else may stand there. */
+/* Check that run_root is a folder of firnctl's: `local down` removes it with all its contents. */
 static bool run_root_ours(const struct local_cluster *cluster)
 {
     size_t length = strlen(cluster->dir), short_length = strlen(LOCAL_SHORT_RUN);

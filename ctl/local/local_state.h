@@ -22,9 +22,9 @@ struct local_cluster {
     char dir[LOCAL_PATH_SIZE];      /* absolute */
     char run_root[LOCAL_PATH_SIZE]; /* sockets: DIR/run, or a short folder if DIR is too long */
     unsigned slots, threads;
-    unsigned memory_mb; /* that a slot offers to plans; 0: its share of the machine */
-    bool own_disks;     /* each node has a checkpoint folder of its own; else all share one */
-    char config[LOCAL_PATH_SIZE]; /* absolute, of firnd's further settings; "": none */
+    unsigned memory_mb;           /* memory of a slot for plans; 0: its share of the machine */
+    bool own_disks;               /* each node has its own checkpoint folder; else all share one */
+    char config[LOCAL_PATH_SIZE]; /* file of further firnd settings, absolute; "": none */
     unsigned etcd_port, etcd_peer_port;
     struct process etcd;
     unsigned node_count;
@@ -40,7 +40,7 @@ int local_state_decode(const char *text, size_t size_bytes, const char *where,
 /** local_state_load() - read the file; -ENOENT: no cluster is up in @dir */
 int local_state_load(const char *dir, struct local_cluster *ret_cluster,
                      struct error *error) CHECK_RESULT;
-/** local_state_load_earlier() - read the state of the cluster that was taken down last in @dir;
+/** local_state_load_earlier() - read the state of the cluster that was last stopped in @dir;
  * -ENOENT: none */
 int local_state_load_earlier(const char *dir, struct local_cluster *ret_cluster,
                              struct error *error) CHECK_RESULT;
@@ -49,6 +49,6 @@ int local_state_save(const struct local_cluster *cluster, struct error *error) C
  * local up */
 int local_state_remove(const struct local_cluster *cluster, struct error *error) CHECK_RESULT;
 
-/** local_find_node() - NULL and @error when there is none of that name */
+/** local_find_node() - find a node by name; NULL, with @error: none */
 struct local_node *local_find_node(struct local_cluster *cluster, const char *name,
                                    struct error *error);

@@ -38,7 +38,7 @@ int local_kill_workers(const struct local_cluster *cluster, const char *node, in
     unsigned killed = 0;
     int status = workers ? 0 : error_set(error, -ENOMEM, "no memory");
 
-    /* A worker that was being started is there only at the second look. */
+    /* Look again: a worker that was just being started appears only at the second look. */
     for (bool found = true; found && !status;) {
         unsigned count = local_workers_find(cluster, node, workers);
         found = false;

@@ -14,11 +14,11 @@ struct local_worker {
     char job[NAME_SIZE];
 };
 
-/** local_workers_find() - how many were found, at most LOCAL_WORKERS_MAX */
+/** local_workers_find() - find a node's workers. Return: their number, at most LOCAL_WORKERS_MAX */
 unsigned local_workers_find(const struct local_cluster *cluster, const char *node,
                             struct local_worker ret_workers[LOCAL_WORKERS_MAX]);
 
-/** local_workers_parse() - a command line as /proc has it (words that end with zeros): whether it
- * is a worker with its socket below @socket_prefix, and which */
+/** local_workers_parse() - return whether a command line in the format of /proc (zero-terminated
+ * words) is a worker with its socket below @socket_prefix, and which worker */
 bool local_workers_parse(const char *text, size_t size_bytes, const char *socket_prefix,
                          struct local_worker *ret_worker);

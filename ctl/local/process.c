@@ -16,7 +16,7 @@
 
 /* ---- starting ---- */
 
-/* In the child: nothing of ours but @log, and @report until exec has closed it. */
+/* Run in the child, which keeps no descriptor of ours but @log, and @report until exec. */
 static void become(const char *program, const char *const *arguments, int log, int report)
 {
     sigset_t none;
@@ -29,7 +29,7 @@ static void become(const char *program, const char *const *arguments, int log, i
     if (null >= 0 && dup2(null, 0) >= 0 && dup2(log, 1) >= 0 && dup2(log, 2) >= 0 &&
         dup3(report, 3, O_CLOEXEC) >= 0) {
         close_range(4, ~0u, 0);
-        setenv("FIRN_DUMPABLE", "1", 0); /* or only root could find it again by its program */
+        setenv("FIRN_DUMPABLE", "1", 0); /* else only root could identify it by its program */
         execv(program, (char *const *)(uintptr_t)arguments);
         report = 3;
     }
@@ -39,7 +39,7 @@ static void become(const char *program, const char *const *arguments, int log, i
     _exit(127);
 }
 
-/* The pipe closes by itself when exec succeeds, and carries its errno when it fails. */
+/* Wait for exec: the pipe closes by itself on success, and carries errno after a failure. */
 static int await_exec(int report)
 {
     int reason = 0;
@@ -60,7 +60,7 @@ int process_spawn(const char *program, const char *const *arguments, const char 
 
     if (log < 0)
         return error_set(error, -errno, "%s: %s", log_path, strerror(errno));
-    /* Above the descriptors that the child puts in order. */
+    /* Stay above the descriptors that the child rearranges. */
     int high_log = fcntl(log, F_DUPFD_CLOEXEC, 10);
     if (high_log < 0 || pipe2(ends, O_CLOEXEC))
         return error_set(error, -errno, "starting %s: %s", program, strerror(errno));
@@ -85,7 +85,7 @@ int process_spawn(const char *program, const char *const *arguments, const char 
 
 /* ---- finding again ---- */
 
-/* Field 22 of stat; the name in field 2 may hold anything, so count from its last bracket. */
+/* Read field 22 of stat; the name in field 2 may have any bytes, so count from its last bracket. */
 static int read_stat(pid_t pid, char *ret_state, uint64_t *ret_start_ticks)
 {
     char path[64], text[1024];
@@ -104,7 +104,7 @@ static int read_stat(pid_t pid, char *ret_state, uint64_t *ret_start_ticks)
         at = strchr(at + 1, ' ');
     if (!at)
         return -ESRCH;
-    *ret_start_ticks = strtoull(at + 1, NULL, 10); /* a number, or the kernel is broken */
+    *ret_start_ticks = strtoull(at + 1, NULL, 10); /* always a number */
     return 0;
 }
 
@@ -153,7 +153,7 @@ int process_signal(const struct process *process, int signal)
 {
     AUTO_CLOSE int descriptor = process->pid > 0 ? open_pidfd(process->pid) : -1;
 
-    /* The descriptor pins the process; only then is it compared. */
+    /* Compare only now that the descriptor pins the process. */
     if (!process_alive(process))
         return -ESRCH;
     if (descriptor < 0)
@@ -173,7 +173,7 @@ int process_wait(const struct process *process, uint64_t deadline_ns)
         uint64_t left_ms = (deadline_ns - now_ns) / NS_PER_MS + 1;
         poll(&watched, descriptor >= 0, (int)MIN(left_ms, descriptor >= 0 ? 60000ul : 20ul));
         if (descriptor >= 0 && watched.revents)
-            waitpid(process->pid, NULL, WNOHANG); /* when it is our own child */
+            waitpid(process->pid, NULL, WNOHANG); /* in case it is our own child */
     }
     return 0;
 }

@@ -1,4 +1,4 @@
-/* Where the programs that firnctl starts are: beside firnctl itself, else on PATH. */
+/* Find the programs that firnctl starts: beside firnctl itself, else on PATH. */
 #pragma once
 
 #include "ctl/local/process.h"

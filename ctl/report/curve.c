@@ -55,7 +55,7 @@ static void join(struct curve_point *point, const struct curve_point *next)
     point->count = count;
 }
 
-/* Make one point of each two. */
+/* Merge each two points into one. */
 static void halve(struct curve_line *line)
 {
     for (size_t i = 0; i < line->count; i++)
@@ -90,7 +90,7 @@ static void add_loss(struct curve *curve, enum curve_kind kind, uint64_t step, d
     add(curve, kind, step, loss);
 }
 
-/* Where there are too many, every other one goes. */
+/* Add a mark; drop every other one if there are too many. */
 static void add_mark(struct curve *curve, const struct history_step *step)
 {
     if (curve->mark_count == CURVE_MARKS_MAX) {

@@ -1,8 +1,8 @@
 /*
  * A run as a picture over its steps: training and validation loss, with the generations marked, and
- * below it step time, stages, replicas, frozen layers and the share of their outputs that was
- * loaded. Drawn twice, for the terminal and as SVG; both from this description. Its size is
- * bounded, whatever the number of steps: neighbours become one point, with their mean.
+ * below them step time, stages, replicas, frozen layers and the loaded fraction of their outputs.
+ * The terminal picture and the SVG are both drawn from this description. Its size is bounded for
+ * any number of steps: neighbours are merged into one point, with their mean.
  */
 #pragma once
 
@@ -14,12 +14,12 @@
 #include "ctl/cluster/history.h"
 
 #define CURVE_LABEL_SIZE 48
-#define CURVE_POINTS_MAX 8192 /* of a line: several times what can be seen */
+#define CURVE_POINTS_MAX 8192 /* per line: several times as many as are visible */
 #define CURVE_MARKS_MAX  1024
 
 struct curve_point {
     double step, value; /* the first step; the mean of values */
-    uint64_t count;     /* values in it */
+    uint64_t count;     /* values in this point */
 };
 
 struct curve_line {
@@ -52,22 +52,22 @@ struct curve {
     double step_first, step_last, loss_least, loss_most; /* of both losses */
 };
 
-/** curve_init() - 0 or -ENOMEM */
+/** curve_init() - begin an empty curve. Return: 0 or -ENOMEM */
 int curve_init(struct curve *ret_curve) CHECK_RESULT;
 void curve_done(struct curve *curve);
-/** curve_take() - the next step, in order */
+/** curve_take() - add the next step, in order */
 void curve_take(struct curve *curve, const struct history_step *step);
-/** curve_is_empty() - no step had a finite loss: there is nothing to append */
+/** curve_is_empty() - return whether no step had a finite loss, so there is nothing to draw */
 bool curve_is_empty(const struct curve *curve);
 
-/** curve_mean() - of the values of @kind of steps in [@from, @end); NaN when there are none */
+/** curve_mean() - return the mean of @kind over the steps in [@from, @end); NaN: no values */
 double curve_mean(const struct curve *curve, enum curve_kind kind, double from, double end);
-/** curve_most() - the largest value of @kind; 0 when there is none */
+/** curve_most() - return the largest value of @kind; 0: no values */
 double curve_most(const struct curve *curve, enum curve_kind kind);
 
-/** curve_append_text() - @columns x @rows cells of braille between axes, and a strip for each other
- * kind that changes or is not 0; 0 or -ENOMEM */
+/** curve_append_text() - append @columns x @rows cells of braille between axes, and a strip for
+ * each other kind that changes or is not 0. Return: 0 or -ENOMEM */
 int curve_append_text(const struct curve *curve, unsigned columns, unsigned rows,
                       struct bytes *into) CHECK_RESULT;
-/** curve_append_svg() - a whole SVG document; 0 or -ENOMEM */
+/** curve_append_svg() - append a whole SVG document. Return: 0 or -ENOMEM */
 int curve_append_svg(const struct curve *curve, const char *title, struct bytes *into) CHECK_RESULT;

@@ -1,5 +1,5 @@
-/* Below the losses: how long a step took, and why. The scale of step times is at the left, that of
- * frozen layers at the right; the loaded share has the whole height for 100 %. */
+/* Draw the panel below the losses: how long a step took, and why. The scale of step times is at the
+ * left, that of frozen layers at the right; the loaded fraction uses the whole height for 100 %. */
 #include "ctl/report/curve_panel.h"
 
 #include <math.h>

@@ -4,6 +4,6 @@
 #include "base/compiler.h"
 #include "ctl/report/curve.h"
 
-/** curve_append_panel() - step time, frozen layers and the share that was loaded, below the losses;
- * 0 or -ENOMEM */
+/** curve_append_panel() - append step time, frozen layers and the loaded fraction, below the
+ * losses. Return: 0 or -ENOMEM */
 int curve_append_panel(const struct curve *curve, struct bytes *into) CHECK_RESULT;

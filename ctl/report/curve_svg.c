@@ -1,4 +1,4 @@
-/* The curve as one SVG document: no script, no font of its own, good on light and dark paper. */
+/* Draw the curve as one SVG document, without script or fonts, for light and dark backgrounds. */
 #include <math.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #define TOP          56
 #define BOTTOM       48
 #define TICKS_WANTED 6
-#define LABELS_MAX   24 /* of marks: more cannot be read */
+#define LABELS_MAX   24 /* of marks: more would be unreadable */
 
 struct frame {
     const struct curve *curve;

@@ -1,6 +1,6 @@
 /*
- * Braille has 2 x 4 dots in a cell, so a terminal of 80 columns shows some 130 points of a curve:
- * each dot column is the mean loss of its steps, joined to the next one that has any.
+ * Draw the curve in braille, which has 2 x 4 dots per cell, so a terminal of 80 columns shows some
+ * 130 points: each dot column is the mean loss of its steps, joined to the next column with steps.
  */
 #include "ctl/report/curve.h"
 
@@ -50,7 +50,7 @@ static double column_step(const struct canvas *canvas, unsigned x)
     return curve->step_first + steps * x / (canvas->columns * DOTS_X);
 }
 
-/* Dots from (@x0, @y0), which is drawn already, to (@x1, @y1): one row a dot, one dot a column. */
+/* Draw dots from (@x0, @y0), which is already drawn, to (@x1, @y1), without gaps. */
 static void draw_line(struct canvas *canvas, unsigned x0, unsigned y0, unsigned x1, unsigned y1)
 {
     double rise = ((double)y1 - (double)y0) / (double)(x1 - x0);
@@ -74,7 +74,7 @@ static void draw_training(struct canvas *canvas)
         double mean = curve_mean(canvas->curve, CURVE_TRAINING, column_step(canvas, x),
                                  column_step(canvas, x + 1));
         if (isnan(mean))
-            continue; /* fewer steps than columns: the line to the next one fills it */
+            continue; /* fewer steps than columns: the line to the next point fills it */
         unsigned y = dot_row(canvas, mean);
         if (begun)
             draw_line(canvas, last_x, last_y, x, y);
@@ -133,7 +133,7 @@ static int append_row(const struct canvas *canvas, unsigned row, struct bytes *i
     return status ? status : bytes_append_format(into, "\n");
 }
 
-/* The axis, with a mark where a generation begins. */
+/* Append the axis, with a mark at the beginning of each generation. */
 static int append_axis(const struct canvas *canvas, struct bytes *into)
 {
     const struct curve *curve = canvas->curve;
@@ -172,7 +172,8 @@ static const struct strip strips[] = {
     {CURVE_LOADED, "loaded", " %"},
 };
 
-/* A layout that never changes is in the table already, and nothing is frozen in most runs. */
+/* Return whether to draw a strip: the table already has a layout that never changes, and most runs
+ * freeze no layers. */
 static bool is_drawn(const struct curve *curve, const struct strip *strip)
 {
     if (strip->kind == CURVE_STAGES || strip->kind == CURVE_REPLICAS)
@@ -196,7 +197,7 @@ static int append_strip(const struct canvas *canvas, const struct strip *strip, 
     return status ? status : bytes_append_format(into, "\n");
 }
 
-/* The strips, and what their full bars stand for. */
+/* Append the strips, and the values of their full bars. */
 static int append_strips(const struct canvas *canvas, struct bytes *into)
 {
     const char *between = "";

@@ -1,4 +1,4 @@
-/* firnctl metrics: one line for each committed step, merged from all nodes. */
+/* firnctl metrics: print one line for each committed step, merged from all nodes. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,8 +10,8 @@
 #include "ctl/view/format.h"
 
 #define PERIOD_NS  (500 * NS_PER_MS)
-#define GAP_ROUNDS 4    /* a step that is missing in so many rounds is not waited for any longer */
-#define STEPS_KEPT 8192 /* of those printed: late copies are compared with them */
+#define GAP_ROUNDS 4    /* rounds for which a missing step is waited for */
+#define STEPS_KEPT 8192 /* printed steps with which late copies are compared */
 
 struct printer {
     bool exact, json, headed;
@@ -48,7 +48,7 @@ static void print_step(const struct printer *printer, const struct history_step 
     }
 }
 
-/* Once every node has passed the step. */
+/* Print a step, once every node has passed it. */
 static int take_step(void *context, const struct history_step *step)
 {
     struct printer *printer = context;
@@ -63,7 +63,7 @@ static int take_step(void *context, const struct history_step *step)
     return ferror(stdout) ? -errno : 0;
 }
 
-/* In order; a gap may only mean that the node which has the step answered too early. */
+/* Print steps in order; a gap may only mean that the node with the step answered too early. */
 static int print_new(struct printer *printer, struct history *history, bool patient)
 {
     int status = 0;
@@ -83,7 +83,7 @@ static int print_new(struct printer *printer, struct history *history, bool pati
     return status;
 }
 
-/* @ret_over: the job is; @ret_committed: steps that etcd knows of */
+/* @ret_over: whether the job is over; @ret_committed: steps committed according to etcd */
 static int round_of(struct collector *collector, bool *ret_over, uint64_t *ret_committed,
                     struct error *error)
 {

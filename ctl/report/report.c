@@ -1,4 +1,4 @@
-/* firnctl report: how a run went. */
+/* firnctl report: summarise a run. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -176,7 +176,7 @@ struct run {
     struct report_facts facts;
     struct curve curve;
     struct meter meter;
-    uint64_t steps; /* that etcd knows of */
+    uint64_t steps; /* committed according to etcd */
 };
 
 static void run_done(struct run *run)

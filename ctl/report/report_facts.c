@@ -31,7 +31,7 @@ void report_facts_init(struct report_facts *facts)
                                    .tokens_per_second = NAN};
 }
 
-/* The first generation that is not below @generation; generation_count: none. */
+/* Return the index of the first generation not below @generation; generation_count: none. */
 static size_t find(const struct report_facts *facts, uint64_t generation)
 {
     size_t low = 0, high = facts->generation_count;
@@ -112,7 +112,7 @@ static void take_reason(struct report_generation *generation, const char *text)
                  begin + 1);
 }
 
-/* The last step that generations before @generation have committed. */
+/* Return the last step that generations before @generation have committed. */
 static uint64_t committed_before(const struct report_facts *facts, uint64_t generation)
 {
     uint64_t step = 0;

@@ -31,7 +31,7 @@ static const char *share(double part, double whole, char text[FORMAT_SIZE])
     return text;
 }
 
-/* Return whether the terminal is too narrow for the optional columns beside the layers and a
+/* Return whether the terminal is too narrow for the optional columns besides the layers and a
  * remark. */
 static bool is_narrow(void)
 {

@@ -1,4 +1,4 @@
-/* firnctl trace: the spans of a job's workers in its last steps, for a trace viewer. */
+/* firnctl trace: write the spans of a job's workers in its last steps, for a trace viewer. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #define STEPS_DEFAULT 20
 #define STEPS_MAX     ((uint64_t)1 << 53)
 
-/* The steps that are asked for. */
+/* The requested steps. */
 struct wanted {
     bool newest; /* the newest `count`; else `from` to `to` */
     uint64_t count, from, to;
@@ -56,7 +56,7 @@ static int read_steps(const struct arguments *arguments, struct wanted *ret_want
     return 0;
 }
 
-/* A step in progress, and what follows the last one, belong to the newest steps. */
+/* Resolve the newest steps, which include a step in progress and the spans behind the last step. */
 static void resolve(struct wanted *wanted, uint64_t newest_step)
 {
     if (!wanted->newest)

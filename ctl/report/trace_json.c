@@ -14,7 +14,7 @@ struct writer {
     const struct trace_set *set;
     struct trace_range range;
     struct bytes *into;
-    bool begun; /* an entry is there: a comma comes first */
+    bool begun; /* an entry was written: the next one needs a comma */
 };
 
 /* ---- places ---- */
@@ -30,7 +30,7 @@ static unsigned thread_of(const struct trace_worker *worker, bool aside)
            aside;
 }
 
-/* A share is written while steps go on. */
+/* Return whether the span runs beside steps, as the writing of a share does. */
 static bool is_aside(const struct trace_span *span)
 {
     return span->kind == TRACE_WRITE;
@@ -109,7 +109,7 @@ static int append_rank(struct writer *writer, unsigned process, unsigned thread)
                                          (int)thread, "args", "sort_index", (int)thread));
 }
 
-/* Name a thread for the place that its worker had last. */
+/* Name a thread after the last place of its worker. */
 static int append_thread(struct writer *writer, const struct trace_worker *worker, bool aside)
 {
     const struct trace_span *last = &worker->spans[worker->span_count - 1];

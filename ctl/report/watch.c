@@ -14,7 +14,7 @@
 
 #define LIVE_PERIOD_NS  (250 * NS_PER_MS)
 #define PLAIN_PERIOD_NS (500 * NS_PER_MS)
-#define REST_SHARE      10 /* of the time that a look takes, at most REST_MAX_NS */
+#define REST_SHARE      10 /* multiple of the time of a look, at most REST_MAX_NS */
 #define REST_MAX_NS     (5 * NS_PER_SECOND)
 #define PLAIN_LINE_NS   (5 * NS_PER_SECOND) /* between two lines of progress */
 #define PAST_EVENTS     8
@@ -23,7 +23,7 @@ struct watch {
     struct cluster_client *client;
     const char *job;
     struct collector collector;
-    struct collector steps; /* while etcd is unreachable: from the nodes, since etcd's last
+    struct collector steps; /* while etcd is unreachable: the nodes' steps since etcd's last
                              * progress */
     struct terminal_picture picture;
     bool live, store_away, looked, refused, nobody;
@@ -32,7 +32,7 @@ struct watch {
     char said_state[sizeof(((struct state_record *)0)->state)];
 };
 
-/* How a change of layout comes about in detail is for `job events`. */
+/* Return whether to print an event; the details of a change of layout are for `job events`. */
 static bool is_worth_a_line(const struct event *event)
 {
     static const char *const details[] = {"prepare", "plan", "stuck"};
@@ -84,7 +84,7 @@ static int draw(struct watch *watch, const struct cluster_job *job)
     return status;
 }
 
-/* Without a terminal: a line when the state or the layout changes, and now and then. */
+/* Without a terminal, print a line when the state or the layout changes, and at intervals. */
 static int print_plain(struct watch *watch, const struct cluster_job *job)
 {
     CLEANUP(bytes_done) struct bytes text = {0};
@@ -146,7 +146,7 @@ static int ask_for_progress(struct watch *watch, const struct cluster *cluster,
     return 0;
 }
 
-/* States and progress come from etcd as before. */
+/* Report a node's refusal once; states and progress still come from etcd. */
 static void say_refusal(struct watch *watch)
 {
     struct error error = {0};
@@ -159,7 +159,7 @@ static void say_refusal(struct watch *watch)
     fprintf(stderr, "firnctl: %s\nIts events are missing here\n", error.text);
 }
 
-/* The nodes say how the job goes on; without them only etcd's last word is known. */
+/* Report once that no node answers: then only the last progress in etcd is known. */
 static void say_nobody(struct watch *watch, const struct cluster *cluster)
 {
     bool nobody = cluster->node_count == 0 || watch->collector.answered == 0;
@@ -178,7 +178,7 @@ static void say_nobody(struct watch *watch, const struct cluster *cluster)
         fprintf(stderr, "firnctl: a node answers\n");
 }
 
-/* One look. *ret_end: the exit code, once the job is over. */
+/* Look once. *ret_end: the exit code, once the job is over. */
 static int look(struct watch *watch, const struct cluster *cluster, int *ret_end,
                 struct error *error)
 {
@@ -205,8 +205,8 @@ static int look(struct watch *watch, const struct cluster *cluster, int *ret_end
     return status;
 }
 
-/* A look reads the whole cluster from etcd and asks all nodes. Of a large cluster that takes long,
- * and hundreds of jobs may be watched: rest for a multiple of the time. */
+/* Rest for a multiple of the time of a look, which reads the whole cluster from etcd and asks all
+ * nodes: that takes long in a large cluster, and users may watch hundreds of jobs. */
 static uint64_t rest_ns(const struct watch *watch, uint64_t took_ns)
 {
     uint64_t period_ns = watch->live ? LIVE_PERIOD_NS : PLAIN_PERIOD_NS;
@@ -227,7 +227,7 @@ static int follow(struct watch *watch, struct error *error)
             *error = store_error;
             return loaded;
         }
-        watch->client->quiet = true; /* from here on this file says it, apart from the picture */
+        watch->client->quiet = true; /* from now on this file reports it, apart from the picture */
         say_store(watch, &store_error);
         if (!loaded)
             status = look(watch, &cluster, &end, error);
@@ -236,7 +236,7 @@ static int follow(struct watch *watch, struct error *error)
         if (end < 0 && !status && ferror(stdout))
             status = -EPIPE;
         if (end < 0 && !status && watch->live && terminal_asked_to_leave()) {
-            end = COMMAND_FAILED; /* only a job that has completed is a success */
+            end = COMMAND_FAILED; /* only a completed job is a success */
             error_set(error, -ECANCELED, "job %s goes on; firnctl watch %s looks at it again",
                       watch->job, watch->job);
         }

@@ -1,4 +1,4 @@
-/* Follow a job until it is over: the output of `watch` and `job submit --wait`. */
+/* Follow a job until it is over, for `watch` and `job submit --wait`. */
 #pragma once
 
 #include "ctl/cluster/cluster.h"
@@ -13,10 +13,10 @@
 int watch_job(struct cluster_client *client, const char *job, uint64_t since_ns,
               struct error *error) CHECK_RESULT;
 
-/** watch_line() - "step 120/400  loss 2.3456  ...", one line about how far @job is */
+/** watch_line() - append one line about the progress of @job: "step 120/400  loss 2.3456  ..." */
 int watch_line(const struct cluster_job *job, struct bytes *into) CHECK_RESULT;
-/** watch_brief() - append the line of `top` about @job: its progress, or why it does not run, and
- * its alarm; nothing for a completed or cancelled job */
+/** watch_brief() - append the line of `top` about @job: its progress, or the reason why it does not
+ * run, and its alarm; nothing for a completed or cancelled job */
 int watch_brief(const struct cluster_job *job, struct bytes *into) CHECK_RESULT;
 /** watch_picture() - append the same with a bar, the layout and the frozen layers, several lines */
 int watch_picture(const struct cluster_job *job, struct bytes *into) CHECK_RESULT;

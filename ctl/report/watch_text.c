@@ -1,4 +1,4 @@
-/* Text of `watch` about a job at one moment: one line, or a picture of several. */
+/* Format the text of `watch` about a job at one moment: one line, or a picture of several lines. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -14,8 +14,8 @@
 
 #define NUMBERS_SIZE 256
 
-/* "loss 2.3456  val 2.4012  12.3k tokens/s  1m 20s left", or "... as of 40s ago" where nothing
- * newer has come to etcd */
+/* Format "loss 2.3456  val 2.4012  12.3k tokens/s  1m 20s left", or "... as of 40s ago" if etcd has
+ * nothing newer. */
 static void describe_numbers(const struct cluster_job *job, char *text, size_t size)
 {
     const struct progress_record *progress = &job->progress;
@@ -38,7 +38,7 @@ static void describe_numbers(const struct cluster_job *job, char *text, size_t s
              format_duration(progress->step_seconds * steps_left, left));
 }
 
-/* "step 120/400  loss 2.3456  ...", without the end of the line */
+/* Append "step 120/400  loss 2.3456  ...", without a newline. */
 static int append_numbers(const struct cluster_job *job, struct bytes *into)
 {
     const struct progress_record *progress = &job->progress;
@@ -60,7 +60,7 @@ int watch_line(const struct cluster_job *job, struct bytes *into)
                   : bytes_append_format(into, "%s%s\n", alarm[0] ? "  ALARM: " : "", alarm);
 }
 
-/* On a line of its own: behind the numbers a narrow terminal would cut it off. */
+/* Append the alarm on its own line: behind the numbers a narrow terminal would cut it off. */
 static int append_alarm(const struct cluster_job *job, struct bytes *into)
 {
     return job->progress.alarm[0]

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 
-#define LOSS_PLAIN 9999.99995 /* of a run that explodes the digits after the point say nothing */
+#define LOSS_PLAIN 9999.99995 /* above this (a run that explodes) decimals are meaningless */
 
 const char *format_count(double count, char text[FORMAT_SIZE])
 {

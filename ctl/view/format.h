@@ -1,4 +1,4 @@
-/* Quantities as words: 12.3k, 1h 04m, "layers 0-1". Each returns the buffer it fills. */
+/* Format quantities: 12.3k, 1h 04m, "layers 0-1". Each function returns the buffer it fills. */
 #pragma once
 
 #include <stdint.h>
@@ -22,7 +22,7 @@ const char *format_date(uint64_t unix_ns, char text[FORMAT_SIZE]);
 
 #define FORMAT_UNITS_SIZE 96
 /**
- * format_units() - units [first, end) of a model with @unit_count as a person calls them:
+ * format_units() - name the units [first, end) of a model with @unit_count units for users:
  * "embedding, layers 0-1", "layers 2 mlp-3" (a cut between attention and MLP), "layer 5, head"
  */
 const char *format_units(unsigned first, unsigned end, unsigned unit_count,
@@ -30,8 +30,8 @@ const char *format_units(unsigned first, unsigned end, unsigned unit_count,
 
 #define FORMAT_BAR_CELLS 20
 #define FORMAT_BAR_SIZE  (3 * FORMAT_BAR_CELLS + 1)
-/** format_bar() - @share (0 to 1) of a bar of FORMAT_BAR_CELLS cells, in eighths */
+/** format_bar() - draw @share (0 to 1) of a bar of FORMAT_BAR_CELLS cells, in eighths */
 const char *format_bar(double share, char text[FORMAT_BAR_SIZE]);
 
-/** format_quoted() - @text for a shell: in single quotes where it needs them; false: too long */
+/** format_quoted() - quote @text for a shell, in single quotes if needed; false: too long */
 _Bool format_quoted(const char *text, char *ret_quoted, unsigned size);

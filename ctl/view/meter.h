@@ -1,4 +1,4 @@
-/* How far a long read or copy has come: a bar on standard error, where that is a terminal. */
+/* Show the progress of a long read or copy: a bar on standard error, if that is a terminal. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,5 +11,5 @@ struct meter {
 };
 
 struct meter meter_begin(void);
-/** meter_progress() - @context: the meter; erases the bar when all is done */
+/** meter_progress() - draw the bar, or erase it when all is done; @context: the meter */
 void meter_progress(void *context, uint64_t done, uint64_t total);

@@ -1,4 +1,4 @@
-/* Names that stand behind one another in a message: "b, c". */
+/* Collect names for a message: "b, c". */
 #pragma once
 
 #include <stddef.h>
@@ -7,7 +7,7 @@
 
 #define NAME_LIST_SIZE 256
 
-/** name_list_add() - @name at the end of @list, unless it stands there; with no room left "..." */
+/** name_list_add() - append @name to @list, unless it is in it; "..." if there is no room */
 static inline void name_list_add(char list[NAME_LIST_SIZE], const char *name)
 {
     size_t used = strlen(list), length = strlen(name);

@@ -22,7 +22,7 @@ int output_json(json_t *tree, struct error *error)
     return 0;
 }
 
-/* Whether there is something at @path that has no content to be replaced. */
+/* Return whether @path is a device, a pipe or the like, with no content to replace. */
 static bool is_special(const char *path)
 {
     struct stat status;

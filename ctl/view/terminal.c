@@ -12,7 +12,7 @@
 #define COLUMNS_DEFAULT 80
 #define ROWS_DEFAULT    24
 
-#define CONTINUED_COLUMNS 4u /* in front of the rest of a long line */
+#define CONTINUED_COLUMNS 4u /* indent of the rest of a long line */
 
 bool terminal_is_live(void)
 {
@@ -47,7 +47,7 @@ const char *terminal_color(enum terminal_color color)
     return terminal_is_live() && !(refused && refused[0]) ? sequences[color] : "";
 }
 
-/* Length of an escape sequence "ESC [ ... letter" at @text; 0: there is none. */
+/* Return the length of an escape sequence "ESC [ ... letter" at @text; 0: none. */
 static size_t escape_length(const char *text)
 {
     if (text[0] != '\033' || text[1] != '[')
@@ -56,7 +56,8 @@ static size_t escape_length(const char *text)
     return text[length] ? length + 1 : length;
 }
 
-/* Every character of ours is one column wide: letters, bars, braille, arrows. */
+/* Count characters: all that firnctl prints (letters, bars, braille, arrows) are one column wide.
+ */
 static bool begins_character(char byte)
 {
     return ((unsigned char)byte & 0xc0) != 0x80;
@@ -112,7 +113,7 @@ static void restore_keys(void)
     tcsetattr(STDIN_FILENO, TCSANOW, &keys_before);
 }
 
-/* The shell would be left without an echo. */
+/* Restore the terminal before the program ends: else the shell would have no echo. */
 static void on_signal(int signal_number)
 {
     restore_keys();
@@ -133,7 +134,7 @@ void terminal_take_keys(void)
     raw.c_cc[VMIN] = 0;
     raw.c_cc[VTIME] = 0;
     if (tcgetpgrp(STDIN_FILENO) != getpgrp() || tcsetattr(STDIN_FILENO, TCSANOW, &raw))
-        return; /* in the background the terminal is another's */
+        return; /* in the background: another program has the terminal */
     taken = true;
     atexit(restore_keys);
     for (size_t i = 0; i < ARRAY_COUNT(ends); i++)
@@ -164,7 +165,7 @@ void terminal_erase(struct terminal_picture *picture)
 void terminal_draw(struct terminal_picture *picture, const char *text)
 {
     struct winsize size = window();
-    bool continues = false; /* the line before had no room for all of it */
+    bool continues = false; /* the line before did not fit */
 
     terminal_erase(picture);
     while (*text && picture->line_count + 1u < size.ws_row) { /* the cursor cannot go further up */
