@@ -4,18 +4,18 @@
  *
  *   save       nothing else runs: from the beginning of a save to its commit on disk, beside fio
  *              writing files of the same sizes with O_DIRECT, the same blocks and depth, flush
- *              included, in the same rounds; then the whole state back, every byte verified, and a
- *              scrub (firnctl checkpoint verify), both beside fio reading its files
+ *              included, in the same rounds; then a restore of the whole state, every byte
+ *              verified, and a scrub (firnctl checkpoint verify), both beside fio reading its files
  *   torch      the same state saved by torch.distributed.checkpoint.async_save, in turns with ours,
- *              where --torch names bench/checkpoint_torch.py and PyTorch is there (FIRN_PYTHON)
- *   training   training goes on: the stall of the step loop per checkpoint, the extra time of the
+ *              if --torch names bench/checkpoint_torch.py and PyTorch is installed (FIRN_PYTHON)
+ *   training   training continues: the stall of the step loop per checkpoint, the extra time of the
  *              steps, and the processor time that a checkpoint takes from the steps
  *              (bench/lib/disturbance.h)
  *   small      the same with a small model (50 MB), whose steps are shorter than a save
- *   drift      how much memory the process has gained after many saves of the full size
+ *   drift      the memory that the process has gained after many saves of the full size
  *
- * --parts selects some of them; all without it. About 4 GB of disk below --folder (TMPDIR, else
- * /tmp), removed at the end.
+ * --parts selects some of them; the default is all. Needs about 4 GB of disk below --folder
+ * (TMPDIR, else /tmp), removed at the end.
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -8,9 +8,9 @@
  *   idle      no job
  *   plan      a job is submitted -> every worker is in generation 1, and its node has reported that
  *             to etcd: planned, prepared, published, acknowledged
- *   failure   a worker dies and all the others are stuck -> the same for the generation after
- *   steady    a job trains and nothing changes: etcd's requests and writes
- *   leader    all but one node resign: the same for the remaining node, which leads from then on
+ *   failure   a worker dies and all others are stuck -> the same for the next generation
+ *   steady    a job trains without changes: etcd's requests and writes
+ *   leader    all nodes but one resign: the same for the remaining node, which then leads
  *
  * Processor time is reported beside wall time. All nodes and etcd share this machine, so wall time
  * says little about a cluster in which each node has its own machine.
@@ -261,7 +261,7 @@ static bool all_running(const struct crowd *crowd, const struct reached *all, ui
     return all->generation >= wanted && all->running == crowd->node_count;
 }
 
-/* Print the job state that the leader reports, when the awaited state did not come. */
+/* Print the job state that the leader reports, after the awaited state did not come. */
 static void tell_state(void *context, const struct kv_result *result)
 {
     bool *done = context;
@@ -428,7 +428,7 @@ static json_t *job_tree(unsigned lanes)
 
 static void submit(struct crowd *crowd)
 {
-    /* All slots: 10 stages on whole tens of replicas, else one. */
+    /* Use all slots: 10 stages if the number of nodes is a multiple of 10, else one stage. */
     unsigned stages = crowd->node_count % 10 == 0 ? 10 : 1;
     const struct desired_record desired = {
         .wish = RECORD_RUNNING, .stages = stages, .replicas = crowd->node_count / stages};
@@ -436,8 +436,7 @@ static void submit(struct crowd *crowd)
     put_job(crowd, job_tree(crowd->node_count / stages), desired_record_encode(&desired));
 }
 
-/* Measure a time without changes. @what describes it for the single node, the leader where @leads.
- */
+/* Measure a time without changes. @what describes it for the single node, the leader if @leads. */
 static void stay_quiet(struct crowd *crowd, struct measure *measure, const char *phase,
                        const char *what, bool leads)
 {
@@ -452,7 +451,7 @@ static void stay_quiet(struct crowd *crowd, struct measure *measure, const char 
     report_alone(measure, crowd, what, leads, &from, &to);
 }
 
-/* Make all nodes but n0000 resign. The job goes on. */
+/* Make all nodes but n0000 resign. The job continues. */
 static void hand_over_lead(struct crowd *crowd)
 {
     for (unsigned i = 1; i < crowd->process_count; i++)

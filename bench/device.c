@@ -1,7 +1,6 @@
 /*
- * The rates of one device: each kernel beside a plain copy or the largest product, and
- * training steps of a GPT-2 beside the product's rate. Numbers of one run are compared with each
- * other only.
+ * The rates of one device: each kernel beside a plain copy or the largest product, and training
+ * steps of a GPT-2 beside the product's rate. Compare only numbers of the same run.
  */
 #include <stdio.h>
 

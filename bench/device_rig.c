@@ -42,7 +42,7 @@ void *device_rig_memory(const struct device_rig *rig, size_t size_bytes)
 
 /* ---- buffers ---- */
 
-/* Add to the next multiple of the drawn numbers, so that every element is filled. */
+/* Round up to a multiple of the drawn numbers, so that every element is filled. */
 static size_t whole_draws(size_t count)
 {
     return (count + DEVICE_RIG_DRAWN - 1) / DEVICE_RIG_DRAWN * DEVICE_RIG_DRAWN;

@@ -1,7 +1,7 @@
 /*
  * The time of the planner: 1,000 slots of 125 nodes and a model of 200 units, in the situations in
- * which a leader plans. The aim is 50 ms. There is no other program to compare with; the same plan
- * for one node's slots shows how the time grows.
+ * which a leader plans. The aim is 50 ms. No other program is comparable; the same plan for one
+ * node's slots shows how the time grows.
  *
  * Processor time is reported, because the planner is pure computation and the machine is shared.
  */

@@ -1,7 +1,7 @@
 /*
- * The cost of a worker's trace (worker/trace/recorder.h): the time to record one span, and
- * steps of a very small model with and without the recorder, in turns. Its steps have the most
- * spans for their time; the larger a model, the smaller the share.
+ * The cost of a worker's trace (worker/trace/recorder.h): the time to record one span, and steps of
+ * a very small model with and without the recorder, in turns. Such steps have the most spans for
+ * their time; the larger a model, the smaller the overhead.
  */
 #include <stdio.h>
 #include <string.h>
@@ -36,12 +36,12 @@ static struct recorder *open_recorder(const struct rig *rig)
     return recorder;
 }
 
-/* Nanoseconds of one span: two readings of the clock, the checksum and the store. */
+/* Return the nanoseconds of one span: two clock readings, the checksum and the store. */
 static double span_ns(struct recorder *recorder)
 {
     double began = measure_now();
 
-    for (unsigned i = 0; i < SPANS; i++) /* from long ago, or it would be left out as too short */
+    for (unsigned i = 0; i < SPANS; i++) /* begun long ago, else too short to be kept */
         recorder_add_kind(recorder, 1, TRACE_STEP, i);
     return (measure_now() - began) / SPANS * 1e9;
 }
@@ -54,7 +54,7 @@ static double step_seconds(struct rig *rig, struct recorder *recorder)
     return measure_now() - began;
 }
 
-/* Each goes first in every second round. */
+/* Run both variants; each goes first in every second round. */
 static void run_round(struct rig *rig, struct recorder *recorder, bool first)
 {
     double traced = first ? step_seconds(rig, recorder) : 0;

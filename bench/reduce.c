@@ -3,10 +3,10 @@
  * ring all-reduce that adds in the order of the ring, over the same links, with the same
  * additions, in the same rounds.
  *
- * The replicas are threads of this process with a mesh each, over TCP on 127.0.0.1. Both send the
- * same number of bytes when the lanes of a replica are one subtree (8 lanes); with 12 lanes and 4
- * replicas the tree cuts through replicas, which costs more bytes: the price of the same sum as
- * with 1, 2, 3, 6 and 12 replicas.
+ * The replicas are threads of this process with a mesh each, over TCP on 127.0.0.1. Both reductions
+ * send the same number of bytes if the lanes of a replica are one subtree (8 lanes). With 12 lanes
+ * and 4 replicas the tree cuts through replicas, which costs more bytes: the price of the same sum
+ * as with 1, 2, 3, 6 and 12 replicas.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -55,7 +55,7 @@ struct replica {
     unsigned ranks[REPLICAS_MAX];
     uint16_t owners[LANE_TREE_LANES_MAX]; /* lane -> replica */
     float *subtrees[LANE_TREE_SUBTREES_MAX];
-    float *incoming;              /* of the ring: one chunk */
+    float *incoming;              /* one chunk, for the ring */
     uint64_t exact_tag, ring_tag; /* of the last message */
 };
 
@@ -290,7 +290,7 @@ static void measure_world(struct measure *measure, unsigned replicas, unsigned l
     measure_samples(measure, key, &world.exact);
 }
 
-/* Measure what links cost: the same reduction over each kind, in turns. */
+/* Measure the cost of links: the same reduction over each kind, in turns. */
 static void measure_links(struct measure *measure, unsigned rounds)
 {
     static struct world world;

@@ -5,13 +5,13 @@
  * The step is the worker's own (bench/lib/rig.h): samples, forward, backward, norms, commit, AdamW.
  * The products are those of all linear layers in the step's order, on the step's own weights and
  * gradient buffers, by cblas_sgemm with as many threads as the slot has. They overwrite their
- * result (the step's accumulate), and attention's own products are left out: the time of sgemm is
- * never overstated, nor is the fraction.
+ * result (the step's accumulate), and attention's own products are left out, so neither the time of
+ * sgemm nor the fraction is overstated.
  *
  * The fraction of processor time is printed too. It excludes the time that other programs take from
  * a busy machine.
  *
- * In each round: the products, the step, and PyTorch's step where FIRN_PYTHON (or python3) has it.
+ * Each round runs the products, the step, and PyTorch's step if FIRN_PYTHON (or python3) has it.
  */
 #include <cblas.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ static float *filled(size_t count)
     return values;
 }
 
-/* result (m,n) = left (m,k) right (k,n), each side as it is stored or transposed */
+/* Compute result (m,n) = left (m,k) right (k,n), each side as stored or transposed. */
 static void product(size_t m, size_t n, size_t k, const float *left, bool left_transposed,
                     const float *right, bool right_transposed, float *result)
 {

@@ -1,5 +1,4 @@
-/* firn-worker: drives one slot for one job; started by firnd. Also samples text from checkpoints.
- */
+/* firn-worker: drive one slot for one job, started by firnd; also sample text from checkpoints. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,7 +21,7 @@
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
-/* OpenBLAS chose its kernels when it was loaded, before main(): run the program again if needed. */
+/* Run the program again if needed: OpenBLAS chose its kernels when it was loaded, before main(). */
 static void begin_with_better_core(char **argv)
 {
     const char *core = openblas_core_better();
@@ -59,14 +58,14 @@ static int train(int argc, char **argv)
     return EXIT_DONE;
 }
 
-/* For firnd, which never links a kernel: print this program's arithmetic on @device. */
+/* Print this program's numerics on @device, for firnd, which never links a kernel. */
 static int identify(const char *device)
 {
     bool cuda = !strncmp(device, "cuda", 4) && (!device[4] || device[4] == ':');
     char text[128], remark[OPENBLAS_CORE_REMARK_SIZE];
     struct error error = {0};
 
-    if (cuda && device[4]) /* the only GPU that the driver shows */
+    if (cuda && device[4]) /* make it the only GPU that the driver shows */
         setenv("CUDA_VISIBLE_DEVICES", device + 5, 1);
     int status = cuda || !strcmp(device, "cpu")
                      ? kernel_backend_identity(cuda ? KERNEL_BACKEND_CUDA : KERNEL_BACKEND_CPU,
@@ -82,7 +81,7 @@ static int identify(const char *device)
     return puts(text) < 0 || fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
 }
 
-/* For firnd, which registers it: print the link protocol of the workers that firnd starts. */
+/* Print the link protocol of the workers that firnd starts, for firnd, which registers it. */
 static int tell_protocol(void)
 {
     return printf("%u\n", frame_version()) < 0 || fflush(stdout) ? EXIT_FAILED : EXIT_DONE;

@@ -4,5 +4,5 @@
 #include "kernels/kernel.h"
 
 /** backend_chosen() - return the backend that the arguments name, else @otherwise; end the program
- * when the backend is not available */
+ * if the backend is not available */
 const struct kernel *backend_chosen(int argc, char **argv, const char *otherwise);

@@ -29,7 +29,7 @@ void device_rig_stop(const char *what) __attribute__((noreturn));
 /** device_rig_describe() - print the libraries and algorithms that the device uses, for the shapes
  * so far */
 void device_rig_describe(const struct device_rig *rig);
-/** device_rig_wait() - wait for the device; when it has failed, end the program with its error */
+/** device_rig_wait() - wait for the device; if it has failed, end the program with its error */
 void device_rig_wait(const struct device_rig *rig);
 void *device_rig_memory(const struct device_rig *rig, size_t size_bytes);
 
@@ -49,7 +49,7 @@ void device_rig_fill(const struct device_rig *rig);
 /**
  * device_rig_check() - end the program if the numbers of a buffer are not finite
  * @line: the name of the line that is measured
- * @fresh: they must be as device_rig_fill() leaves them
+ * @fresh: whether device_rig_fill() has just filled the buffer
  */
 void device_rig_check(const struct device_rig *rig, const char *line, bool fresh);
 

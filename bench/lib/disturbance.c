@@ -35,7 +35,7 @@ static struct stretch undisturbed(struct disturbance *disturbance, struct saving
     return stretch;
 }
 
-/* Run the steps during a save. The begin of the save counts as part of the first step. */
+/* Run the steps during a save. The beginning of the save counts as part of the first step. */
 static struct stretch while_saving(struct disturbance *disturbance, struct saving *saving)
 {
     struct stretch stretch = {0};

@@ -1,7 +1,7 @@
 /*
  * The slowdown of training by checkpoints that are written at the same time.
  *
- * In rounds: some undisturbed steps, a checkpoint and the steps until it is on disk, and again.
+ * Each round has some undisturbed steps, then a checkpoint and the steps until it is on disk.
  * The loss of a round is relative to the undisturbed steps before and after it, so a machine that
  * becomes slower meanwhile does not count. Wall time is the cost for training, but other programs
  * stretch it. Processor time is the share that saving takes from computing; other programs do not

@@ -1,6 +1,5 @@
-/* An etcd of one member for a benchmark, with its own folder and ports; its processor time and
- * counters.
- */
+/* Run an etcd of one member for a benchmark, with its own folder and ports; read its processor time
+ * and counters. */
 #pragma once
 
 #include <sys/types.h>
@@ -23,8 +22,8 @@ struct etcd_counters {
     double questions;   /* part of requests: progress requests on watches */
 };
 
-/** etcd_process_start() - start etcd, which may not serve yet; end the benchmark when there is no
- * etcd */
+/** etcd_process_start() - start etcd, which may not serve yet; end the benchmark if etcd is not
+ * installed */
 void etcd_process_start(struct etcd_process *ret_etcd);
 /** etcd_process_stop() - kill etcd and remove its folder */
 void etcd_process_stop(struct etcd_process *etcd);

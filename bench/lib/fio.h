@@ -1,5 +1,4 @@
-/* fio as the yardstick of a file system: the same files, the same sizes of writes, the same depth.
- */
+/* Run fio as the yardstick of a file system: the same files, sizes of writes and depth. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,7 +15,7 @@ struct fio_request {
 
 /**
  * fio_write() - write the files anew with O_DIRECT, flush included; they stay for fio_read()
- * Return: the seconds that fio reports; negative, with a line on the terminal, when there is no fio
+ * Return: the seconds that fio reports; negative, with a line on the terminal: fio is not installed
  */
 double fio_write(const struct fio_request *request);
 /** fio_read() - read the files of fio_write() with O_DIRECT */

@@ -115,9 +115,9 @@ static bool gate_gone(int gate)
 }
 
 /*
- * Run everything that is due on a node's event loop, and leave the loop armed. With all nodes on
- * one loop, each event would cost a query for the events of all nodes: most of the time of a
- * thousand nodes, and no cost of a real firnd.
+ * Run all due events on a node's event loop, and leave the loop armed. With all nodes on one loop,
+ * each event would cost a query for the events of all nodes, which a real firnd does not pay and
+ * which would take most of the time with a thousand nodes.
  */
 static int serve(const struct node *node)
 {
@@ -160,7 +160,7 @@ static int serve_ready(int nodes_ready)
     return 0;
 }
 
-/* Serve all nodes. A loop does not notice changes that are made to its node from outside. */
+/* Serve all nodes: a loop does not notice changes made to its node from outside. */
 static int serve_all(const struct node *nodes, unsigned count)
 {
     int status = 0;

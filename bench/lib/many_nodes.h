@@ -1,6 +1,6 @@
 /*
- * Many nodes in one process: the real firnd (registration, election, watch, mirror, jobs, agent,
- * leader), each on an event loop of its own as in a process of its own, with paper workers
+ * Run many nodes in one process: the real firnd (registration, election, watch, mirror, jobs,
+ * agent, leader), each on its own event loop as in a separate process, with paper workers
  * (bench/lib/paper_worker.h) and no HTTP.
  *
  * The benchmark forks each process of nodes. A gate (a pipe) starts all nodes at once. Each process
@@ -21,7 +21,7 @@ struct many_state {
     _Atomic unsigned leads;
     _Atomic unsigned running; /* paper workers that are in `generation` */
     _Atomic uint64_t generation;
-    _Atomic uint64_t fail_generation; /* the first follower's worker dies in this one */
+    _Atomic uint64_t fail_generation; /* in which the first follower's worker dies */
     _Atomic bool resigned; /* set by the benchmark: none of these nodes stands for leader */
 };
 
@@ -33,6 +33,6 @@ struct many_options {
     int news;              /* eventfd: written when the state has changed */
 };
 
-/** many_nodes_run() - run the nodes in the child; return the exit status when the gate's writer has
- * gone */
+/** many_nodes_run() - run the nodes in the child until the gate's writer has gone; return the exit
+ * status */
 int many_nodes_run(const struct many_options *options, struct many_state *state);

@@ -1,6 +1,6 @@
 /*
- * Common parts of all benchmarks: samples and their quantiles, and a result that is printed for
- * people and written as JSON for programs.
+ * Common parts of all benchmarks: samples and their quantiles, and a result that is printed as text
+ * and written as JSON.
  *
  * The machines are shared and noisy, so a benchmark interleaves the variants that it compares,
  * takes many rounds and reports medians and their ratio. Compare a number only with numbers of the
@@ -56,10 +56,10 @@ void measure_samples(struct measure *measure, const char *key, const struct samp
 /**
  * measure_end() - write <folder>/<name>.json and free the result
  *
- * The folder is FIRN_BENCH_OUT of the environment, else build/bench; a missing folder is made.
- * Return: the exit status for main(): 0, or 1 when the file cannot be written.
+ * The folder is FIRN_BENCH_OUT of the environment, else build/bench; a missing folder is created.
+ * Return: the exit status for main(): 0, or 1 if the file cannot be written.
  */
 int measure_end(struct measure *measure);
 
-/** measure_die() - print why the benchmark cannot go on and end the process */
+/** measure_die() - print why the benchmark cannot continue, and end the process */
 void measure_die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));

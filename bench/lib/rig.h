@@ -1,7 +1,7 @@
 /*
- * One worker's training without firnd and without peers: the state, the engine and the exchange of
- * firn-worker itself, on a plan of one stage and one replica. The timed calls are exactly the calls
- * of a worker.
+ * Run one worker's training without firnd and without peers: the state, the engine and the exchange
+ * of firn-worker itself, on a plan of one stage and one replica. The timed calls are exactly the
+ * calls of a worker.
  *
  * Any failure ends the program.
  */
@@ -38,7 +38,7 @@ struct rig_options {
     unsigned thread_count;
     const struct kernel *kernel; /* NULL: kernel_cpu() */
     bool warm;                   /* engines are warmed up, as a worker's */
-    const char *folder;          /* where its folder goes; NULL: TMPDIR, else /tmp */
+    const char *folder;          /* parent of its folder; NULL: TMPDIR, else /tmp */
 };
 
 /** rig_gpt2_124m() - return the shapes of GPT-2 124M, batch 4 x 64 tokens */
@@ -55,6 +55,5 @@ void rig_close(struct rig *rig);
  */
 double rig_step(struct rig *rig, struct snapshot *snapshot);
 
-/** rig_renew() - make a new engine after a restore, for the new addresses of the units and at their
- * step */
+/** rig_renew() - make a new engine after a restore, for the units' new addresses and their step */
 void rig_renew(struct rig *rig);

@@ -1,4 +1,5 @@
-/* Checkpoints of a rig's state through the worker's own calls (worker/checkpoint/snapshot.h). */
+/* Write checkpoints of a rig's state through the worker's own calls (worker/checkpoint/snapshot.h).
+ */
 #pragma once
 
 #include "bench/lib/rig.h"
@@ -15,7 +16,7 @@ struct saving {
 /** saving_open() - prepare checkpoints of @rig, which is borrowed */
 void saving_open(struct saving *saving, struct rig *rig);
 void saving_close(struct saving *saving);
-/** saving_begin() - begin a checkpoint of the current state; training may go on */
+/** saving_begin() - begin a checkpoint of the current state; training may continue */
 void saving_begin(struct saving *saving);
 /** saving_committed() - return whether the checkpoint is committed on disk; wait until @deadline_ns
  * as snapshot_poll() does. On commit, remove the previous checkpoint */

@@ -23,9 +23,9 @@ static int remove_one(const char *path, const struct stat *status, int type, str
 }
 
 /* Remove the folder when the benchmark has ended. Ctrl-C and `timeout` reach the whole process
- * group, and the janitor has to survive them. Nothing is written to the pipe: the read returns when
- * no process has the other end open. The janitor closes everything else, so that nothing waits for
- * the janitor. */
+ * group, and the janitor has to survive them. No process writes to the pipe: the read returns when
+ * no process has the other end open. The janitor closes all other descriptors, so that no reader of
+ * them waits for it. */
 static void run_janitor(const char *path, int lifeline)
 {
     char byte;

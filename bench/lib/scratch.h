@@ -16,8 +16,8 @@ struct scratch {
  * scratch_open() - make a new folder <base>/<prefix>-XXXXXX
  * @base: NULL: TMPDIR, else /tmp
  *
- * Call before threads are started: the function forks. Ends the process when the folder cannot be
- * made.
+ * Call before threads are started: the function forks. Ends the process if the folder cannot be
+ * created.
  */
 void scratch_open(struct scratch *ret_scratch, const char *base, const char *prefix);
 /** scratch_close() - remove the folder with its content, and wait until it is removed */

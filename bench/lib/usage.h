@@ -1,4 +1,4 @@
-/* The options of a benchmark. Any other argument is refused. */
+/* Check the options of a benchmark; any other argument is refused. */
 #pragma once
 
 #include <stddef.h>

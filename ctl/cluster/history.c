@@ -181,7 +181,7 @@ static int insert(struct history *history, size_t at, const struct history_step 
     return 0;
 }
 
-/* Return whether a line is better: its node evaluated the final model, or committed the step first.
+/* Return whether a line is better: with the final evaluation, or of the first commit of the step.
  */
 static bool knows_more(const struct history_step *step, const struct history_step *known)
 {

@@ -10,8 +10,7 @@
 #define POLICY(name) (1u << JOB_FREEZE_##name)
 #define ANY_POLICY   (POLICY(GRADIENT) | POLICY(SCHEDULE) | POLICY(PLASTICITY) | POLICY(BUDGET))
 
-/* The policies that read a key (elastic/step/freeze.c); `from_start` and `cache_mb` need no policy.
- */
+/* The policies that read a key (elastic/step/freeze.c). `from_start` and `cache_mb` need none. */
 static const struct reader {
     const char *path;
     unsigned policies;
@@ -28,8 +27,7 @@ static const struct reader {
     {"elastic.freeze.thaw", ANY_POLICY, false},
 };
 
-/* Return the number of decisions, or of measurements with `plasticity`, until a layer can freeze.
- */
+/* Return the decisions (measurements with `plasticity`) until a layer can freeze. */
 static uint64_t least_decisions(const struct job_freezing *freezing)
 {
     return freezing->policy == JOB_FREEZE_PLASTICITY ? 2 * (uint64_t)freezing->patience + 1 : 1;

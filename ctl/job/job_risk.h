@@ -16,8 +16,7 @@ struct job_risk {
                                                  NULL: none */
 };
 
-/** job_risk() - compute it from etcd, which gets progress once a second; the job owns the records
- */
+/** job_risk() - compute it from etcd, which gets progress once a second; records stay the job's */
 struct job_risk job_risk(const struct cluster_job *job, uint64_t now_unix_ns);
 
 /** job_risk_json() - return a new reference; NULL: memory is short */

@@ -184,8 +184,7 @@ static struct kv_compare job_is_absent(const struct cluster_client *client, cons
                                .value = 0};
 }
 
-/* Delete the remaining keys of an earlier job of this name: the new job would take them as its own.
- */
+/* Delete keys that an earlier job of this name has left: the new job would take them as its own. */
 static int clear_away(struct cluster_client *client, const char *job, bool *ret_succeeded,
                       struct error *error)
 {

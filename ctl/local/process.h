@@ -33,8 +33,7 @@ struct process {
 int process_spawn(const char *program, const char *const *arguments, const char *log_path,
                   struct process *ret_process, struct error *error) CHECK_RESULT;
 
-/** process_identify() - return the identity of the process @pid now; -ESRCH: it is gone or a zombie
- */
+/** process_identify() - return the identity of process @pid now; -ESRCH: it is gone or a zombie */
 int process_identify(pid_t pid, struct process *ret_process) CHECK_RESULT;
 /** process_alive() - return whether this very process still exists */
 bool process_alive(const struct process *process);

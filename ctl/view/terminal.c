@@ -56,8 +56,7 @@ static size_t escape_length(const char *text)
     return text[length] ? length + 1 : length;
 }
 
-/* Count characters: all that firnctl prints (letters, bars, braille, arrows) are one column wide.
- */
+/* All characters that firnctl prints (letters, bars, braille, arrows) are one column wide. */
 static bool begins_character(char byte)
 {
     return ((unsigned char)byte & 0xc0) != 0x80;

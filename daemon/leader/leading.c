@@ -124,7 +124,7 @@ static void on_written(void *context, const struct kv_result *result)
                  result->status ? result->error.text : "the keys have changed meanwhile");
     }
     led->told_refusal = kv_refused(result->status);
-    if (led->told_refusal) /* wait, whatever wakes this daemon meanwhile */
+    if (led->told_refusal) /* wait: no event before then can help */
         led->rests_until_ns = loop->now_ns(loop->context) + REFUSED_NS;
     wake_at(led, loop->now_ns(loop->context) + (result->status ? RETRY_NS : 0));
     daemon_wake(led->leading->daemon); /* the other jobs have waited for this */
