@@ -16,7 +16,7 @@ struct fetch {
     int status; /* 0: an answer; -EPROTO: an answer that the node cannot serve the request now */
     long code;  /* of HTTP; 0: no answer */
     char problem[FETCH_PROBLEM_SIZE]; /* of a certificate that is not trusted (-EKEYREJECTED) */
-    struct bytes body;                /* zero-terminated past its end where there is one */
+    struct bytes body;                /* if any: zero-terminated past its end */
 };
 
 /** fetch_all() - run all fetches, up to 256 at once; afterwards each has its status. The caller

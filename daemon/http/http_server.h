@@ -7,9 +7,10 @@
  *   GET /metrics                          numbers for Prometheus (daemon/http/prometheus.h)
  *   GET /v1/node                          the node as JSON
  *   GET /v1/jobs/JOB/metrics?from=STEP    JSON Lines from that step on
- *   GET /v1/jobs/JOB/events?from=UNIX_NS  JSON Lines after that time
+ *   GET /v1/jobs/JOB/events?from=UNIX_NS  JSON Lines from that time on
  *   GET /v1/jobs/JOB/logs?slot=S&bytes=N  the end of a worker's log
  *   GET /v1/jobs/JOB/workers              the workers on this node, as JSON
+ *   GET /v1/jobs/JOB/trace                its traces, as JSON Lines; with slot=S: the spans of one
  *   GET /v1/jobs/JOB/checkpoints/...      files of checkpoints, for clients with the key of the
  *                                         job's links (daemon/http/checkpoint_files.h)
  */

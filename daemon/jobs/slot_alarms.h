@@ -12,7 +12,7 @@ struct slot_alarms {
     char texts[REPORT_WORKERS_MAX][RECORD_TEXT_SIZE]; /* by slot; "": none */
 };
 
-/** slot_alarms_set() - set the alarm of the worker on @slot, "" when it is over
+/** slot_alarms_set() - set the alarm of the worker on @slot; "": it is over
  * @ret_event: text for an event: the alarm, or "alarm over: " and the last alarm
  *
  * Return: whether to log the event */

@@ -509,7 +509,7 @@ static void decide(struct led *led, struct view *view, const struct queueing *qu
     wake_at(led, decision.wake_at_ns);
     if (decision.action == LEADER_NOTHING && decision.state == JOB_WAITING)
         learn(led, view, queueing);
-    if (!carry_out(led, view, &decision) && decision.plan) /* a plan that nobody has seen */
+    if (!carry_out(led, view, &decision) && decision.plan) /* a plan that no node has seen */
         led->memory = before;
     plan_free(decision.plan);
 }

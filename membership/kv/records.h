@@ -67,7 +67,7 @@ struct node_record {
 enum record_wish { RECORD_RUNNING, RECORD_PAUSED, RECORD_CANCELLED };
 struct desired_record {
     enum record_wish wish;
-    unsigned devices, stages, replicas; /* 0: as the spec says / free */
+    unsigned devices, stages, replicas; /* 0: as in the spec / free */
 };
 
 /*
