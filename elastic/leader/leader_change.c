@@ -195,14 +195,26 @@ static void list_kept(const struct plan_layout *layout, unsigned rank,
         }
 }
 
-/* Return whether a step takes so long that a change may begin before its end. */
-static bool may_begin_within_a_step(const struct leader_context *context)
+/* Return whether a worker computes on a GPU, where sums stay. */
+static bool uses_gpus(const struct leader_context *context)
+{
+    for (unsigned i = 0; i < context->roster.count; i++) {
+        const struct roster_member *member = &context->roster.members[i];
+        for (unsigned k = 0; member->node && k < member->node->slot_count; k++)
+            if (member->node->slots[k].index == member->slot && member->node->slots[k].gpu)
+                return true;
+    }
+    return false;
+}
+
+/* Return whether sums may move: a step takes so long that a change may begin before its end. */
+static bool sums_may_move(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     double seconds = MAX(view->progress.step_seconds, leader_pace_seconds(&context->memory->pace));
     if (seconds <= 0)
         seconds = plan_layout_expected_seconds(&view->plan->layout);
-    return seconds > early_switch_gain_seconds(0);
+    return seconds > early_switch_gain_seconds(0) && !uses_gpus(context);
 }
 
 static int add_moves(struct leader_context *context, struct plan *plan)
@@ -221,7 +233,7 @@ static int add_moves(struct leader_context *context, struct plan *plan)
                   holders[count++].held);
     }
     int status = leader_transfer(context, plan, holders, count);
-    if (status == 0 && may_begin_within_a_step(context))
+    if (status == 0 && sums_may_move(context))
         status = sum_moves_fill(plan, &context->view->plan->layout, holders, count,
                                 job_model_frozen_units(context->view->progress.frozen_layers));
     return status;
