@@ -56,7 +56,7 @@ static const struct flag deadline = {"deadline", "SECONDS", FLAG_NUMBER,
 static const struct flag worker = {"worker", "SLOT", FLAG_NUMBER,
                                    0,        63,     "kill only the worker on this slot"};
 static const struct flag name = {"name", "NAME", FLAG_TEXT,
-                                 0,      0,      "call the job this instead of what the file says"};
+                                 0,      0,      "use this name for the job instead of the file's"};
 static const struct flag wait = {
     "wait", NULL, FLAG_SWITCH, 0, 0, "stay, show progress, exit 0 only when the job has completed"};
 static const struct flag devices = {"devices", "N",  FLAG_NUMBER,
@@ -80,8 +80,8 @@ static const struct flag node = {"node", "NODE", FLAG_TEXT, 0, 0, "only this nod
 static const struct flag slot = {"slot", "S", FLAG_NUMBER, 0, 63, "only this slot"};
 static const struct flag log_bytes = {"bytes", "N",     FLAG_NUMBER,
                                       1,       8388608, "how much of each log's end (16384)"};
-static const struct flag follow = {
-    "follow", NULL, FLAG_SWITCH, 0, 0, "go on printing what comes until the job is over"};
+static const struct flag follow = {"follow", NULL, FLAG_SWITCH,
+                                   0,        0,    "keep printing new lines until the job is over"};
 static const struct flag once = {"once", NULL, FLAG_SWITCH, 0, 0, "one picture, then exit"};
 static const struct flag exact = {
     "exact",

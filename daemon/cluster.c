@@ -64,7 +64,7 @@ static void on_registered(void *context, enum registry_state state, const struct
                    daemon->node.self.slot_count == 1 ? "" : "s");
         break;
     case REGISTRY_CONNECTING:
-        log_warning("not registered: %s; trying on",
+        log_warning("not registered: %s; retrying",
                     error ? error->text : "no answer from etcd yet");
         sd_notifyf(0, "STATUS=not registered: %s", error ? error->text : "no answer from etcd yet");
         break;
@@ -81,7 +81,7 @@ static void on_elected(void *context, bool leads, const char *leader)
     struct daemon *daemon = context;
 
     if (leads)
-        log_info("this node leads now");
+        log_info("this node is now the leader");
     else
         log_debug("the leader is %s", leader[0] ? leader : "not known");
     if (subscription_set(daemon, leads))

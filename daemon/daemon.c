@@ -36,7 +36,7 @@ static int on_drain_deadline(sd_event_source *source, uint64_t usec, void *conte
     (void)usec;
     if (!daemon->node.registry) /* deregistration is under way */
         return 0;
-    log_warning("not everything was handed over within %llu s; the workers that are left are ended",
+    log_warning("handover did not finish within %llu s; killing the remaining workers",
                 daemon->config->drain_timeout_ns / NS_PER_SECOND);
     for (struct job *job = daemon->jobs; job; job = job->next)
         for (unsigned slot = 0; slot < REPORT_WORKERS_MAX; slot++)
@@ -54,13 +54,14 @@ static int on_stop_signal(sd_event_source *source, const struct signalfd_siginfo
 
     (void)source;
     if (info->ssi_signo == SIGUSR2) {
-        log_info("leaving for an upgrade: the workers go on, the next firnd takes them over");
+        log_info(
+            "exiting for an upgrade; the workers keep running and the next firnd takes them over");
         daemon->ending.abandoning = true;
         ending_leave(daemon, EXIT_SUCCESS);
         return 0;
     }
     if (daemon->ending.stopping) {
-        log_warning("told to stop again: not waiting any longer");
+        log_warning("received a second stop signal; not waiting any longer");
         return on_drain_deadline(NULL, 0, daemon);
     }
     unsigned left = daemon->keys.mirror.revision == 0 ? left_workers_count(daemon->config) : 0;

@@ -95,7 +95,7 @@ static void open_job(struct daemon *daemon, const char *name, const struct mirro
         job_open(daemon, name, spec, spec_entry->create_revision, &job, &error)) {
         if (unopened_jobs_note(&daemon->unopened, name, spec_entry->create_revision, error.text,
                                now_ns(daemon)))
-            log_error("job %s cannot take place on this node: %s", name, error.text);
+            log_error("job %s cannot run on this node: %s", name, error.text);
         return;
     }
     unopened_jobs_forget(&daemon->unopened, name);
@@ -185,7 +185,7 @@ static bool awaits_left_workers(struct daemon *daemon)
     unsigned count = left_workers_count(daemon->config);
 
     if (count && !daemon->ending.told)
-        log_info("stopping: waits for %u %s of %s that this firnd has not opened", count,
+        log_info("stopping: waiting for %u %s of %s that this firnd has not opened", count,
                  count == 1 ? "worker" : "workers", count == 1 ? "a job" : "jobs");
     daemon->ending.told = daemon->ending.told || count;
     if (count) /* they are not this process's children, so no event reports their exit */
@@ -201,7 +201,7 @@ static void finish_stopping(struct daemon *daemon)
     if (awaits_left_workers(daemon))
         return;
     if (daemon->node.registry)
-        log_info("everything is handed over; leaving");
+        log_info("handover complete; exiting");
     ending_say_goodbye(daemon, EXIT_SUCCESS);
 }
 

@@ -65,7 +65,7 @@ static void on_store_state(void *context, const struct error *error)
     struct daemon *daemon = context;
 
     if (error && !daemon->keys.away)
-        log_warning("etcd is away: %s; training goes on, changes wait", error->text);
+        log_warning("etcd is unreachable: %s; training continues, changes wait", error->text);
     else if (!error && daemon->keys.away)
         log_info("etcd is back");
     daemon->keys.away = error;

@@ -76,7 +76,7 @@ static bool is_gone(const struct checkpoint_place *place, int status)
 static const char *way_out(int status)
 {
     if (status == -EBUSY)
-        return "; --force removes it all the same";
+        return "; --force removes it anyway";
     return status == -EPERM ? "; firnctl checkpoint unpin comes first" : "";
 }
 

@@ -142,11 +142,10 @@ int run_checkpoint_verify(const struct arguments *arguments, struct error *error
     record_note_sound(arguments, &place);
     mark_verified(&place);
     if (status == CHECKPOINT_METRICS_BAD) {
-        fprintf(
-            stderr,
-            "firnctl: warning: %s; a job goes on from the checkpoint nevertheless, without these "
-            "lines\n",
-            error->text);
+        fprintf(stderr,
+                "firnctl: warning: %s; a job can still resume from the checkpoint, without these "
+                "lines\n",
+                error->text);
         error_clear(error);
     }
     return report_good(arguments, &place, &meter, error);

@@ -215,10 +215,9 @@ static int explain(const struct cluster_client *client, int status, struct error
     if (worth_another_try(status))
         return error_set(
             error, status,
-            "etcd does not answer: %.500s.\nIs it running at %.200s, and is this the "
-            "place? --endpoints or FIRN_ENDPOINTS says where it is; one that\nspeaks "
-            "TLS wants https:// and FIRN_ETCD_CA. For a local cluster: eval \"$(firnctl "
-            "local env --dir DIR)\"",
+            "etcd does not answer: %.500s.\nIs it running at %.200s? Set its address with "
+            "--endpoints or FIRN_ENDPOINTS; with TLS use\nhttps:// and FIRN_ETCD_CA. For a "
+            "local cluster: eval \"$(firnctl local env --dir DIR)\"",
             what, client->endpoints);
     if (status == -EACCES)
         return error_set(error, status,

@@ -129,8 +129,8 @@ bool fetch_refused(const struct cluster_client *client, const struct fetch *fetc
     else if (!error->code)
         error_set(
             error, -EACCES,
-            "node %s demands the cluster's token: give --token-file or FIRN_TOKEN_FILE the file "
-            "that holds it (http_token in its firnd.yaml)",
+            "node %s requires the cluster's token; set --token-file or FIRN_TOKEN_FILE to the "
+            "file that holds it (http_token in its firnd.yaml)",
             node);
     return true;
 }

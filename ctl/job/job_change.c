@@ -44,7 +44,7 @@ static void say_that_it_is_so(const struct change *change)
     char words[RECORD_TEXT_SIZE + 64];
 
     cluster_job_words(change->job, words, sizeof(words));
-    printf("job %s has been asked %s already: it is %s\n", change->job->name, asked[change->wish],
+    printf("job %s was already asked %s: it is %s\n", change->job->name, asked[change->wish],
            words);
 }
 

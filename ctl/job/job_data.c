@@ -199,7 +199,7 @@ const char *job_data_words(const struct job_model *model, const struct job_train
 
     if (data->sample_count == 0)
         snprintf(ret_words, JOB_DATA_WORDS_SIZE,
-                 "%" PRIu64 " tokens, too few for one sample of %u (model.context) and one",
+                 "%" PRIu64 " tokens, too few: one sample takes %u + 1 (model.context + 1)",
                  data->token_count, model->context);
     else
         snprintf(ret_words, JOB_DATA_WORDS_SIZE,

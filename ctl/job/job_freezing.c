@@ -75,7 +75,7 @@ bool job_freezing_unused(const struct job_spec *spec, char ret_words[JOB_FREEZIN
     }
     if (count > 0)
         snprintf(ret_words + used, JOB_FREEZING_WORDS_SIZE - used,
-                 " of elastic.freeze %s nothing with policy %s", count == 1 ? "does" : "do",
+                 " of elastic.freeze %s no effect with policy %s", count == 1 ? "has" : "have",
                  json_string_value(word));
     return count > 0;
 }

@@ -175,7 +175,7 @@ static void show_age(const struct cluster_job *job)
 
     if (seconds > 0)
         printf(
-            "            %sas of %s ago: no newer word has come to etcd (see GET /v1/node of its nodes)%s\n",
+            "            %sas of %s ago: etcd has received no newer progress (see GET /v1/node of its nodes)%s\n",
             terminal_color(TERMINAL_RED), format_duration(seconds, age),
             terminal_color(TERMINAL_PLAIN));
 }

@@ -95,9 +95,10 @@ void job_warnings(const struct cluster *cluster, const struct job_checkpoints *c
             "more join",
             checkpoints->copies, offer.nodes, is, offer.nodes);
     if (elastic->shadow && offer.nodes == 1)
-        add(ret_warnings, "elastic.shadow wants another node for the copy, but only 1 is there");
+        add(ret_warnings,
+            "elastic.shadow needs a second node for the copy, but only 1 node can train");
     if (checkpoints->every == 0)
         add(ret_warnings,
-            "checkpoint.every is not set: a pause, a drain and the end are saved and nothing else; "
-            "if all replicas of a stage die, the job begins again with step 1");
+            "checkpoint.every is not set: only a pause, a drain and the end write a checkpoint; if "
+            "all replicas of a stage die, the job restarts from step 1");
 }

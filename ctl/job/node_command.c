@@ -110,7 +110,7 @@ static int list_table(const struct cluster *cluster, struct error *error)
     if (!cluster->node_count) {
         printf(
             "no node is registered: is firnd running, with this etcd and this cluster's name? Its "
-            "log says so if etcd takes no writes\n");
+            "log says so if etcd refuses writes\n");
         return 0;
     }
     text_table_init(&table, "NODE|STATE|#SLOTS USED|KIND|#THREADS|#MEMORY|ADDRESS|HTTP|");

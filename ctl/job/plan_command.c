@@ -60,7 +60,7 @@ static int imagine_slots(const struct arguments *arguments, struct dry_run *run,
 
     if (plan_slots_parse(text, &each, &memory_bytes)) {
         error_set(error, COMMAND_USAGE,
-                  "--slots: \"%s\" is not a number of slots with, maybe, the memory of one: 2, "
+                  "--slots: \"%s\" is not a number of slots, optionally with the memory of one: 2, "
                   "8@80GiB",
                   text);
         return COMMAND_USAGE;

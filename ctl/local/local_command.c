@@ -243,8 +243,7 @@ int run_local_up(const struct arguments *arguments, struct error *error)
         status = local_start_nodes(cluster, 0, cluster->node_count, deadline_ns, error);
     if (status && fresh &&
         local_stop_all(cluster, clock_monotonic_ns() + TIMEOUT_S * NS_PER_SECOND, NULL))
-        fprintf(stderr,
-                "firnctl: not everything could be stopped again; see firnctl local status\n");
+        fprintf(stderr, "firnctl: some processes could not be stopped; see firnctl local status\n");
     if (status)
         return status;
     printf("%u node%s of %u slot%s ready after %.1f s; etcd is at %s\n"

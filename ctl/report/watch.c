@@ -118,8 +118,10 @@ static void say_store(struct watch *watch, const struct error *error)
     if (error->code && !watch->store_away) {
         terminal_erase(&watch->picture);
         fflush(stdout);
-        fprintf(stderr, "firnctl: %s\nThe job goes on without it; waiting for it to come back\n",
-                error->text);
+        fprintf(
+            stderr,
+            "firnctl: %s\nThe job continues without etcd; waiting until etcd is reachable again\n",
+            error->text);
     }
     watch->store_away = error->code != 0;
 }
@@ -170,10 +172,11 @@ static void say_nobody(struct watch *watch, const struct cluster *cluster)
     terminal_erase(&watch->picture);
     fflush(stdout);
     if (nobody && cluster->node_count == 0)
-        fprintf(stderr, "firnctl: no firnd is registered: the job is shown as it was when the last "
-                        "one was, and waits for one\n");
+        fprintf(stderr,
+                "firnctl: no firnd is registered; the job waits for one, and its last known "
+                "state is shown\n");
     else if (nobody)
-        fprintf(stderr, "firnctl: no node answers: the job is shown as it was when one did\n");
+        fprintf(stderr, "firnctl: no node answers; showing the last known state of the job\n");
     else
         fprintf(stderr, "firnctl: a node answers\n");
 }

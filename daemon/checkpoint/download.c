@@ -102,8 +102,8 @@ static void on_recorded(void *context, const struct kv_result *result)
         return;
     }
     snprintf(text, sizeof(text),
-             "no checkpoint as new is left on the nodes; that of step %" PRIu64
-             " came back from the object store: %s",
+             "no node has a checkpoint this new; fetched the checkpoint of step %" PRIu64
+             " from the object store: %s",
              download->object.step, download->object.place);
     tell(download, text);
 }
@@ -181,7 +181,7 @@ static void finish(struct download *download, const struct object_task_state *st
     }
     refused_add(&download->memory.refused, download->object_revision, "");
     snprintf(text, sizeof(text),
-             "the checkpoint of step %" PRIu64 " in the object store is passed over: %s",
+             "skipping the checkpoint of step %" PRIu64 " in the object store: %s",
              download->object.step, state->error.text);
     tell(download, text);
 }

@@ -89,7 +89,7 @@ static bool repair(struct scrubbing *scrubbing)
 
     if (!scrubbing->remote || !scrubbing->finding.writer[0] || scrubbing->repaired == REPAIRS_MAX)
         return false;
-    log_warning("job %s: %s; a copy of another node takes its place", scrubbing->job,
+    log_warning("job %s: %s; replacing it with a copy from another node", scrubbing->job,
                 scrubbing->error.text);
     folder_file_path(scrubbing->path, scrubbing->finding.file, file);
     snprintf(bad, sizeof(bad), "%s.bad", file);

@@ -92,7 +92,7 @@ static void write_record(struct upload *upload)
         outbox_put(daemon->keys.outbox,
                    keys_object(key, daemon->config->cluster, upload->job, upload->record.step),
                    text))
-        log_error("job %s: no memory to write how far its checkpoint is", upload->job);
+        log_error("job %s: no memory to record the progress of its upload", upload->job);
 }
 
 static bool read_object(const struct mirror_entry *entry, struct object_record *ret_record)
@@ -107,7 +107,7 @@ static void on_forgotten(void *context, const struct kv_result *result)
 {
     (void)context;
     if (result->status)
-        log_debug("old records of the object store stay a little: %s", result->error.text);
+        log_debug("old records of the object store are kept for now: %s", result->error.text);
 }
 
 /* Delete records of checkpoints older than the oldest that stays: they were removed from the
@@ -132,7 +132,7 @@ static void forget_expired(struct upload *upload, uint64_t oldest_step)
     }
     if (used && daemon->keys.kv->txn(daemon->keys.kv->context, NULL, 0, operations, used,
                                      on_forgotten, NULL, &request))
-        log_debug("old records of the object store stay a little");
+        log_debug("old records of the object store are kept for now");
 }
 
 /* ---- sending ---- */
@@ -235,7 +235,7 @@ static void say_untried(const struct upload *upload, const char *why)
     char text[ERROR_TEXT_SIZE + 256];
 
     snprintf(text, sizeof(text),
-             "checkpoints cannot go from this node to the object store, and stay on disk: %s", why);
+             "this node cannot upload checkpoints to the object store; they stay on disk: %s", why);
     log_warning("job %s: %s", upload->job, text);
     tell(upload, text);
 }

@@ -33,7 +33,7 @@ static void print_help(void)
     printf("usage: firnd [--config FILE] [--KEY VALUE ...]\n\n"
            "The elastic training daemon: one a node. Keys of %s, also flags:\n\n"
            "  --config FILE           read this file instead of %s\n"
-           "  --check-config          say all that is wrong with the configuration, and end\n"
+           "  --check-config          report all mistakes in the configuration, and exit\n"
            "  --version\n  --help\n",
            CONFIG_DEFAULT_FILE, CONFIG_DEFAULT_FILE);
     for (unsigned i = 0; i < config_key_count; i++) {

@@ -91,10 +91,10 @@ static void try_later(struct outbox *outbox)
 static void note_answer(struct outbox *outbox, const struct kv_result *result)
 {
     if (kv_refused(result->status) && !outbox->refused)
-        log_error("etcd takes no writes: %s; training goes on, checkpoints and changes wait",
+        log_error("etcd refuses writes: %s; training continues, checkpoints and changes wait",
                   result->error.text);
     else if (!result->status && outbox->refused)
-        log_info("etcd takes writes again");
+        log_info("etcd accepts writes again");
     if (!result->status || kv_refused(result->status))
         outbox->refused = result->status;
 }
@@ -142,7 +142,7 @@ static void leave_out_first(struct outbox *outbox)
 {
     const struct letter *letter = outbox->first;
 
-    log_error("%s with %zu bytes is larger than etcd takes, and is left out: raise etcd's "
+    log_error("%s (%zu bytes) exceeds etcd's request limit and is not written; raise etcd's "
               "--max-request-bytes",
               letter->key, strlen(letter->value));
     put_away_first(outbox);

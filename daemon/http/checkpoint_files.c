@@ -52,7 +52,8 @@ int checkpoint_files_allow(const struct job *job, const struct checkpoint_reques
                              proves(job->plans.prepared ? job->plans.prepared->links.key : NULL,
                                     &range, request->proof, ret_key) ||
                              proves(job->plans.key_before, &range, request->proof, ret_key)))
-        return error_set(error, -EACCES, "not under the key of a generation that is in force here");
+        return error_set(error, -EACCES,
+                         "no proof with the key of a generation in force on this node");
     const char *within =
         checkpoint_is_sealed(folder) ? job->folders.dir : job->folders.checkpoint_dir;
     if (snprintf(ret_path, path_size, "%s/%s/%s", within, folder, file) >= (int)path_size)

@@ -351,7 +351,7 @@ static int check_request(const struct http_server *server, struct MHD_Connection
     if (visit && visit->visitor.visit == HTTP_VISIT_REFUSED)
         return error_set(error, -EBUSY, "too many connections; try again");
     if (strcmp(method, MHD_HTTP_METHOD_GET))
-        return error_set(error, -EINVAL, "only GET is understood");
+        return error_set(error, -EINVAL, "only GET is supported");
     return http_host_check(
         &names, MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST),
         error);

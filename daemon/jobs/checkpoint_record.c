@@ -64,7 +64,7 @@ static void tell_recorded(struct job *job)
              checkpoint->stall_seconds * 1e3);
     events_append(job->folders.dir, &facts, "checkpoint", text);
     if (job->record.keeps_all)
-        log_warning("job %s: older checkpoints stay for now: %s cannot be looked at, or does not "
+        log_warning("job %s: older checkpoints are kept for now: %s cannot be read, or does not "
                     "answer in time",
                     job->name, job->folders.checkpoint_dir);
 }

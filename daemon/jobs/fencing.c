@@ -140,8 +140,8 @@ static void hold(struct job *job, unsigned slot)
     if (fencing_holds(job))
         return;
     say(job, slot,
-        "this node is cut off from etcd, and another one may take the job over: it holds before "
-        "the next commit");
+        "this node is cut off from etcd and another node may take the job over; the job holds "
+        "before its next commit");
     send_command(job, slot, CONTROL_HOLD);
 }
 
@@ -164,7 +164,8 @@ static void on_read(void *context, const struct kv_result *result)
     if (!registry_holds_key(fencing->daemon->node.registry))
         return; /* valid for READ_NS, but no command to go on */
     if (job->fence.standing == JOB_HELD)
-        say(job, slot, "etcd is reached again, and nobody has taken the job over: it goes on");
+        say(job, slot,
+            "etcd is reachable again and no other node has taken the job over; the job continues");
     send_command(job, slot, CONTROL_GO_ON);
     fencing_look(fencing);
 }

@@ -171,7 +171,7 @@ static void turn_away(struct job *job, unsigned slot, unsigned protocol)
     if (job->workers.killed[slot] || !job->workers.processes[slot])
         return;
     snprintf(text, sizeof(text),
-             "the worker on slot %u speaks control protocol %u, this firnd %u to %u: it is ended",
+             "the worker on slot %u speaks control protocol %u, this firnd %u to %u; killing it",
              slot, protocol, VERSIONS_CONTROL_OLDEST, VERSIONS_CONTROL);
     events_append(job->folders.dir, &facts, "worker", text);
     log_warning("job %s: %s", job->name, text);
@@ -453,7 +453,7 @@ static void look_again(struct job *job)
 {
     const struct loop *loop = &job->daemon->loop.loop;
 
-    log_error("job %s: no memory to follow what happened; looking again soon", job->name);
+    log_error("job %s: no memory to handle an event; retrying soon", job->name);
     if (loop->timer_set(loop->context, job->tick, loop->now_ns(loop->context) + NS_PER_SECOND / 10))
         log_error("a timer failed");
 }
@@ -484,8 +484,7 @@ static struct plan *decode_plan(struct job *job, const struct mirror_entry *entr
 
     int status = decode_cache_plan(&job->daemon->keys.mirror, entry, &plan, &error);
     if (status && entry->mod_revision != job->plans.unread_revision)
-        log_error("job %s: the plan at %s is not understood: %s", job->name, entry->key,
-                  error.text);
+        log_error("job %s: cannot decode the plan at %s: %s", job->name, entry->key, error.text);
     if (status)
         job->plans.unread_revision = entry->mod_revision;
     return plan;
@@ -566,8 +565,8 @@ void job_gone(struct job *job)
     /* A job that was removed in the usual way has ended before; this one still trains. */
     if (!job->gone && !job_idle(&job->workers))
         log_error(
-            "etcd no longer knows job %s, so its workers end here. If etcd was emptied: firnctl "
-            "job submit FILE --from %s lets it go on from its newest checkpoint",
+            "etcd no longer has job %s, so its workers here end. If etcd lost its data, continue "
+            "from the newest checkpoint: firnctl job submit FILE --from %s",
             job->name, job->folders.checkpoint_dir);
     job->gone = true;
     if (job->workers.agent)
@@ -680,8 +679,8 @@ static void end_strangers(struct job *job)
         struct error error = {0};
         if (worker_process_adopt(&options, &process, &error))
             continue; /* no worker, or the process is not firn's */
-        log_warning("job %s: worker %d on slot %u is of an earlier job of this name, which is "
-                    "removed: it ends",
+        log_warning("job %s: killing worker %d on slot %u, which belongs to an earlier, removed "
+                    "job of this name",
                     job->name, worker_process_pid(process), slot);
         worker_process_kill(process);
         worker_process_free(process);

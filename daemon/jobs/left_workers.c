@@ -55,8 +55,9 @@ static bool look_at(const char *path, bool kills)
     pid_t pid = worker_at(connection);
 
     if (kills && status == -EAGAIN)
-        log_error("the worker at %s stands still and does not say which process it is: it is left",
-                  path);
+        log_error(
+            "the worker at %s does not respond and its process id is unknown; it is left running",
+            path);
     if (kills && pid > 0 && kill(pid, SIGKILL) && errno != ESRCH)
         log_error("killing worker %d: %s", pid, strerror(errno));
     return pid > 0 || status == -EAGAIN;

@@ -171,12 +171,12 @@ static void note_refusal(struct neighbours *neighbours, const struct question *q
         return;
     neighbours->refused = true;
     if (token)
-        log_warning("node %s does not take this node's HTTP token: http_token must name the same "
+        log_warning("node %s rejects this node's HTTP token; http_token must name the same "
                     "token in every firnd.yaml of the cluster",
                     question->name);
     else
-        log_warning("node %s shows a certificate that this node does not take: %s; is "
-                    "http_authorities of firnd.yaml the nodes' authority?",
+        log_warning("this node does not trust the certificate of node %s: %s; http_authorities in "
+                    "firnd.yaml must name the nodes' authority",
                     question->name, answer->text);
 }
 

@@ -113,7 +113,7 @@ static void delete (struct job *job, const struct kv_operation *operations, size
                                                       .value = entries[k].mod_revision};
     if (daemon->keys.kv->txn(daemon->keys.kv->context, compares, count + 1, operations, count,
                              on_deleted, job, &job->expiry.request))
-        log_error("job %s: the records of checkpoints that are too many stay for now", job->name);
+        log_error("job %s: the records of expired checkpoints could not be deleted yet", job->name);
 }
 
 void retention_rule_sync(struct job *job)

@@ -27,13 +27,14 @@ static void on_answer(void *context, const struct http_answer *answer)
 
     suspicion->question = NULL;
     if (answer->status == -EKEYREJECTED) /* but it is alive */
-        log_warning("the leader %s shows a certificate that this node does not take: %s; is "
-                    "http_authorities of firnd.yaml the nodes' authority?",
-                    suspicion->node, answer->text);
+        log_warning(
+            "this node does not trust the certificate of the leader %s: %s; http_authorities "
+            "in firnd.yaml must name the nodes' authority",
+            suspicion->node, answer->text);
     if (answer->status == 0 || answer->status == -EKEYREJECTED || !daemon->node.election ||
         strcmp(election_leader(daemon->node.election), suspicion->node))
         return;
-    log_warning("the leader %s lost its links and does not answer (%s): it is deposed",
+    log_warning("links to the leader %s broke and it does not answer (%s); deposing it",
                 suspicion->node, answer->text ? answer->text : "no answer");
     election_depose(daemon->node.election);
 }
@@ -46,7 +47,7 @@ static void put_question(struct suspicion *suspicion, const char *address)
     snprintf(url, sizeof(url), "%s%s/v1/node", http_url_scheme(address), address);
     if (http_get(suspicion->client, url, daemon->config->failure_timeout_ns / TIMEOUT_PARTS_SUSPECT,
                  NULL, on_answer, suspicion, &suspicion->question))
-        log_warning("the leader %s cannot be asked whether it lives", suspicion->node);
+        log_warning("cannot ask the leader %s whether it is alive", suspicion->node);
 }
 
 /* A suspect without a registration has no address; its leadership ends with its lease. */
@@ -78,7 +79,7 @@ void suspicion_raise(struct suspicion *suspicion, const char *node)
     keys_node(key, daemon->config->cluster, node);
     if (kv->range(kv->context, key, false, on_found, suspicion, &suspicion->search)) {
         suspicion->search = NULL;
-        log_warning("the leader %s cannot be asked whether it lives", node);
+        log_warning("cannot ask the leader %s whether it is alive", node);
     }
 }
 

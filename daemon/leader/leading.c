@@ -120,7 +120,7 @@ static void on_written(void *context, const struct kv_result *result)
         if (led->action == LEADER_PUBLISH || led->action == LEADER_PREPARE)
             tell(led, led->action == LEADER_PUBLISH ? "plan" : "prepare", led->words);
     } else if (!kv_refused(result->status) || !led->told_refusal) {
-        log_info("job %s: the leader's write did not go through (%s); looking again", led->job,
+        log_info("job %s: the leader's write failed (%s); deciding again", led->job,
                  result->status ? result->error.text : "the keys have changed meanwhile");
     }
     led->told_refusal = kv_refused(result->status);
@@ -346,7 +346,7 @@ static void refuse(struct led *led, uint64_t step, int64_t revision, const char 
                  step, unasked, why);
     else
         snprintf(text, sizeof(text),
-                 "the checkpoint of step %" PRIu64 " is refused, the one before it is taken: %s",
+                 "the checkpoint of step %" PRIu64 " is unusable; using the one before it: %s",
                  step, why);
     log_warning("job %s: %s", led->job, text);
     tell(led, "checkpoint", text);

@@ -34,8 +34,7 @@ static void on_removed(void *context, const struct kv_result *result)
     retiring->removal = NULL;
     if (!result->status && result->succeeded)
         log_info(
-            "job %s, which is over, is listed no more; its checkpoints and metrics stay on the "
-            "disks",
+            "finished job %s was removed from the list; its checkpoints and metrics stay on disk",
             retiring->job.name);
     timer_set_in(&retiring->timer, LOOK_NS);
 }

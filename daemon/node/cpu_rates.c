@@ -116,7 +116,7 @@ static void conclude(struct cpu_rates *rates)
     bool whole = rates->line[length] == '\n';
     rates->line[length] = '\0';
     if (!whole || cpu_rates_parse(rates->line, &measured)) {
-        log_warning("the processor was not measured (%s rates cpu:%u): plans take a usual one",
+        log_warning("the processor was not measured (%s rates cpu:%u); plans assume a typical one",
                     rates->options.config->worker, rates->options.config->threads);
         rates->options.measured(rates->options.context, NULL);
         return;

@@ -86,7 +86,8 @@ static void describe_cpu_rates(struct inventory *inventory)
     }
     int status = cpu_rates_start(&options, &inventory->cpu_rates);
     if (status)
-        log_warning("the processor is not measured: %s; plans take a usual one", strerror(-status));
+        log_warning("the processor is not measured: %s; plans assume a typical one",
+                    strerror(-status));
 }
 
 /* ---- GPU slots ---- */

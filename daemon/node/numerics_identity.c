@@ -53,7 +53,7 @@ static size_t read_line(pid_t pid, int descriptor, uint64_t patience_ns, char *l
 
     while (used + 1 < size && !memchr(line, '\n', used)) {
         if (!has_news(pid, descriptor, patience_ns)) {
-            log_warning("firn-worker does not answer, and is not waited for any longer");
+            log_warning("firn-worker did not answer in time");
             break;
         }
         ssize_t got = read(descriptor, line + used, size - 1 - used);

@@ -55,7 +55,7 @@ class Checkpoints(JobTest):
         newest, before = records[-1]["step"], records[-2]["step"]
         job.ask(state="running")
         job.wait_step(newest + steps)
-        refused = [event["text"] for event in job.events("checkpoint") if "refused" in event["text"]]
+        refused = [event["text"] for event in job.events("checkpoint") if "unusable" in event["text"]]
         self.assertEqual(len(refused), 1, refused)
         self.assertIn(f"step {newest} ", refused[0])
         plans = [event["text"] for event in job.events("plan")]
@@ -98,7 +98,7 @@ class Checkpoints(JobTest):
             self.assertFalse(os.path.exists(folder))
             os.rename(folder + ".away", folder)
             job.wait_step(newest["step"] + 20)
-            self.assertFalse([event["text"] for event in job.events("checkpoint") if "refused" in event["text"]])
+            self.assertFalse([event["text"] for event in job.events("checkpoint") if "unusable" in event["text"]])
             self.end(job)
 
     def test_a_replay_writes_damaged_ones_anew(self):

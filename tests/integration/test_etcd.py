@@ -96,21 +96,21 @@ class Quick(Outage):
             cluster.note("etcd has no space left")
             self.train_through(cluster, 12)
             shown = firnctl(cluster, "job", "show", job.name)
-            self.assertIn("no newer word has come to etcd", shown.stdout)
+            self.assertIn("etcd has received no newer progress", shown.stdout)
             self.assertIn("alarm disarm", firnctl(cluster, "job", "scale", job.name, "--devices", "4").stderr)
             # The node of rank 0 says how far the job is; the others may have nothing to write.
             refused = [node for node in cluster.nodes.values()
                        if not json.loads(node.ask("/v1/node"))["etcd_writable"]]
             self.assertTrue(refused)
             for node in refused:
-                self.assertIn("etcd takes no writes", read(node.log))
+                self.assertIn("etcd refuses writes", read(node.log))
             leader = cluster.leader()
             lost = next(node for node in cluster.nodes.values() if node is not leader)
             lost.kill()
-            cluster.wait("a plan without it is refused", lambda: "looking again" in read(leader.log))
+            cluster.wait("a plan without it is refused", lambda: "deciding again" in read(leader.log))
             died = time.monotonic()
             cluster.wait("a second is over", lambda: time.monotonic() - died > 1)
-            self.assertEqual(read(leader.log).count("looking again"), 1)
+            self.assertEqual(read(leader.log).count("deciding again"), 1)
             cluster.etcd.mend()
             cluster.wait("etcd is healthy again", cluster.etcd.healthy)
             lost.launch()
@@ -144,7 +144,7 @@ class Quick(Outage):
             cluster.etcd.launch()
             self.assertEqual(stops.process.wait(60), 0)
             self.assertFalse(stops.workers())
-            self.assertIn("everything is handed over", read(stops.log))
+            self.assertIn("handover complete", read(stops.log))
             stops.process = ends.process = None
             job.wait_running(1)
             self.end(job)
@@ -198,7 +198,7 @@ class Quick(Outage):
             cluster.wait_registered("a", "b", "c")
             for node in cluster.nodes.values():
                 with open(node.log, encoding="utf-8") as log:
-                    self.assertIn("etcd no longer knows job job", log.read())
+                    self.assertIn("etcd no longer has job job", log.read())
             before = job.exact()
             newest = max(int(path.rpartition("-")[2]) for path in glob.glob(f"{cluster.checkpoints}/job/step-*[0-9]"))
             file = cluster.folder + "/job.yaml"

@@ -220,13 +220,13 @@ class Input(JobTest):
             part = max((os.path.join(path, name) for name in os.listdir(path)
                         if name.endswith(".safetensors")), key=os.path.getsize)
             os.truncate(part, os.path.getsize(part) // 2)
-        self.damaged(truncate, "is refused, the one before it is taken")
+        self.damaged(truncate, "is unusable; using the one before it")
 
     def test_manifest_of_the_newest_checkpoint_is_foreign(self):
         def overwrite(path):
             with open(path + "/manifest.json", "w", encoding="ascii") as manifest:
                 manifest.write('{"format": "something else"}\n')
-        self.damaged(overwrite, "is refused, the one before it is taken")
+        self.damaged(overwrite, "is unusable; using the one before it")
 
     def test_bits_of_the_newest_checkpoint_flip(self):
         def flip(path):
@@ -237,7 +237,7 @@ class Input(JobTest):
                         block = part.read(4096)
                         part.seek(-len(block), os.SEEK_END)
                         part.write(bytes(byte ^ 1 for byte in block))
-        self.damaged(flip, "is refused, the one before it is taken")
+        self.damaged(flip, "is unusable; using the one before it")
 
     def test_checkpoints_cannot_be_written_is_told_at_the_start(self):
         """Before there is one to write, and the job trains; also where the disk has not enough room."""

@@ -142,7 +142,7 @@ class ObjectStore(JobTest):
             job = Job(cluster, checkpoint={"every": 10 ** 6, "object": {"bucket": "nowhere", "keep": KEEP}}).submit()
             said = cluster.wait("what is wrong is told", lambda: job.events("checkpoint"))
             self.assertEqual(len(said), 1, said)
-            self.assertIn("cannot go from this node to the object store", said[0]["text"])
+            self.assertIn("this node cannot upload checkpoints to the object store", said[0]["text"])
             self.assertIn("NoSuchBucket", said[0]["text"])
             job.wait_step(20)
             self.assertEqual(said[0]["node"], job.team()[0]["node"])
@@ -179,7 +179,7 @@ class ObjectStore(JobTest):
                 shutil.rmtree(record["path"])
             job.ask(state="running")
             job.wait_step(newest["step"] + CHECKPOINT_EVERY)
-            said = [event["text"] for event in job.events("checkpoint") if "came back" in event["text"]]
+            said = [event["text"] for event in job.events("checkpoint") if "fetched the checkpoint" in event["text"]]
             self.assertEqual(len(said), 1, said)
             plans = [event["text"] for event in job.events("plan")]
             self.assertTrue(any(f"from the checkpoint of step {newest['step']}" in plan for plan in plans), plans)
@@ -207,7 +207,7 @@ class ObjectStore(JobTest):
             job.wait_step(newest["step"] + CHECKPOINT_EVERY)
             plans = [event["text"] for event in job.events("plan") if "from the checkpoint" in event["text"]]
             self.assertIn(f"from the checkpoint of step {newest['step']}", plans[-1])
-            self.assertTrue(any("came back" in event["text"] for event in job.events("checkpoint")))
+            self.assertTrue(any("fetched the checkpoint" in event["text"] for event in job.events("checkpoint")))
             self.end(job)
 
 

@@ -28,7 +28,7 @@ class Queue(JobTest):
             first.wait_state("paused")
             self.assertEqual(sorted(self.used(cluster).values()), [0, 1])
             self.assertEqual(firnctl(cluster, "job", "pause", "p1"),
-                             (0, "job p1 has been asked to pause already: it is paused\n"))
+                             (0, "job p1 was already asked to pause: it is paused\n"))
             status, text = firnctl(cluster, "job", "scale", "p2", "--stages", "9")
             self.assertEqual(status, 1)
             self.assertIn("9 stages x 1 replica are asked for, 1 slot may be used (2 slots are in service on 2 nodes", text)

@@ -147,7 +147,7 @@ class Slow(JobTest):
             machine.run("dpkg", "--remove", "firn")
             self.assertNotEqual(machine.unit("ActiveState"), "active")
             self.assertEqual(machine.workers(), [])
-            self.assertIn("everything is handed over", machine.run("journalctl", "-u", "firnd"))
+            self.assertIn("handover complete", machine.run("journalctl", "-u", "firnd"))
 
     def assert_equal_bits(self, lines):
         self.reference.need(len(lines), ())

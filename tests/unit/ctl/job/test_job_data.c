@@ -129,7 +129,7 @@ static void test_words(void **state)
     assert_false(job_data_is_little(&spec.model, &spec.train, &data));
     data = look(JOB_FORMAT_BYTES, 8, 0);
     assert_true(job_data_is_little(&spec.model, &spec.train, &data));
-    expect_words(&data, "8 tokens, too few for one sample of 8 (model.context) and one");
+    expect_words(&data, "8 tokens, too few: one sample takes 8 + 1 (model.context + 1)");
 }
 
 static void test_data_that_is_elsewhere(void **state)

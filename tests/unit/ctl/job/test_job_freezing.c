@@ -64,13 +64,13 @@ static void test_keys_that_the_policy_does_not_read_are_told(void **state)
     assert_false(job_freezing_unused(&spec, words));
     spec.elastic.freeze.patience = 4;
     assert_true(job_freezing_unused(&spec, words));
-    assert_string_equal(words, "patience of elastic.freeze does nothing with policy schedule");
+    assert_string_equal(words, "patience of elastic.freeze has no effect with policy schedule");
     spec.elastic.freeze.policy = JOB_FREEZE_PLASTICITY;
     assert_true(job_freezing_unused(&spec, words));
-    assert_string_equal(words, "alpha of elastic.freeze does nothing with policy plasticity");
+    assert_string_equal(words, "alpha of elastic.freeze has no effect with policy plasticity");
     spec.elastic.freeze.policy = JOB_FREEZE_NONE;
     assert_true(job_freezing_unused(&spec, words));
-    assert_string_equal(words, "alpha, patience of elastic.freeze do nothing with policy none");
+    assert_string_equal(words, "alpha, patience of elastic.freeze have no effect with policy none");
     set_defaults(JOB_FREEZE_NONE);
     spec.elastic.freeze.keep_active = 0;
     assert_true(job_freezing_unused(&spec, words));
@@ -85,7 +85,7 @@ static void test_a_long_list_has_room(void **state)
     spec.elastic.freeze = (struct job_freezing){.policy = JOB_FREEZE_NONE, .guard = 1, .thaw = 1};
     assert_true(job_freezing_unused(&spec, words));
     assert_non_null(strstr(words, "alpha, every, keep_active, "));
-    assert_non_null(strstr(words, "guard, thaw of elastic.freeze do nothing with policy none"));
+    assert_non_null(strstr(words, "guard, thaw of elastic.freeze have no effect with policy none"));
 }
 
 int main(void)
