@@ -11,7 +11,7 @@ mkdir -p "$out"
 echo "== step_llmc: $LLMC_TRAIN, a step of 4 x 64 tokens"
 results=""
 for threads in 1 2; do
-    # It says "step 3: train loss 4.29 (took 1234.56 ms)". The time-out ends a run that would go on.
+    # It says "step 3: train loss 4.29 (took 1234.56 ms)". The timeout ends a run that would go on.
     median=$( (cd "$folder" && OMP_NUM_THREADS=$threads timeout 60 stdbuf -oL "./$(basename "$LLMC_TRAIN")" || true) |
         sed -n 's/^step [1-9][0-9]*:.*took \([0-9.]*\) ms.*/\1/p' | sort -n |
         awk '{ times[NR] = $1 } END { if (NR) print times[int((NR + 1) / 2)] }')

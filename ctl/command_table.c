@@ -282,7 +282,7 @@ const struct command commands[] = {
      .summary = "move all work off a node",
      .details =
          "Before maintenance. `node resume` takes it back. The work moves when the step ends; "
-         "within a step that\ntakes longer than 20 failure time-outs, or than the deadline "
+         "within a step that\ntakes longer than 20 failure timeouts, or than the deadline "
          "allows. With a deadline, state that only this\nnode has goes to peers if that fits "
          "into the time that is left, else into a checkpoint.",
      .flags = {&deadline},

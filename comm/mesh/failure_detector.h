@@ -6,7 +6,7 @@
  * process was stopped or starved for longer, the surplus does not count as silence: a peer is given
  * up only after at least four polls of its link, each of which read the available bytes.
  *
- * With heartbeats every quarter, detection takes between 1 and 1.25 time-outs on a punctual thread.
+ * With heartbeats every quarter, detection takes between 1 and 1.25 timeouts on a punctual thread.
  */
 #pragma once
 

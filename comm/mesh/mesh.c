@@ -61,7 +61,7 @@ static int check_options(const struct mesh_options *options, struct error *error
         return error_set(error, -EINVAL, "links: rank %u with %u peers; at most %d ranks",
                          options->rank, options->peer_count, MESH_RANKS_MAX);
     if (options->failure_timeout_ns < FAILURE_TIMEOUT_MIN_NS)
-        return error_set(error, -EINVAL, "links: a failure time-out below 20 ms");
+        return error_set(error, -EINVAL, "links: a failure timeout below 20 ms");
     for (unsigned i = 0; i < options->peer_count; i++) {
         const struct mesh_peer *peer = &options->peers[i];
         int status = tcp_address_valid(peer->address, error);

@@ -107,7 +107,7 @@ int mesh_listener_address(const struct mesh_listener *listener,
                           char ret_address[ADDRESS_SIZE]) CHECK_RESULT;
 
 /**
- * mesh_open() - make every link of this generation; blocks until all are up, the time-out passes,
+ * mesh_open() - make every link of this generation; blocks until all are up, the timeout passes,
  * or @cancel (an eventfd; -1: none) becomes readable
  *
  * Connections of another job or generation and of strangers are all refused in the same way and do

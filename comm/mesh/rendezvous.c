@@ -26,8 +26,8 @@
  * generation's connectors find room in it.
  *
  * Peers that join later still compute an operation of the generation before, perhaps for half an
- * hour. The time-out starts when all of them are linked; it then finds two new workers that lost
- * each other during the wait. Without a time-out any peer may be as late, because it reads its
+ * hour. The timeout starts when all of them are linked; it then finds two new workers that lost
+ * each other during the wait. Without a timeout any peer may be as late, because it reads its
  * state from a slow disk. Connections to such a peer wait in its backlog. They are renewed seldom,
  * so that the backlog is not full of abandoned connections when the peer accepts.
  *

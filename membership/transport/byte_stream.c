@@ -68,7 +68,7 @@ static void timer_fired(void *user)
         return;
     if (wire->late) {
         curl_loop_remove(wire->curl, &wire->transfer);
-        wire->callbacks.connected(wire->context, -ETIMEDOUT, "no connection within the time-out");
+        wire->callbacks.connected(wire->context, -ETIMEDOUT, "no connection within the timeout");
     } else {
         wire->late = true;
         timer_set_in(&wire->timer, 0);

@@ -190,7 +190,7 @@ static const char *dead_text(const struct peer *peer)
     return http2_connection_greeted(peer->connection) ? "the server has fallen silent"
            : http2_connection_connected(peer->connection)
                ? "the server takes connections and says nothing"
-               : "no connection within the time-out";
+               : "no connection within the timeout";
 }
 
 static uint64_t due_ns(const struct http2_request *request)
@@ -214,7 +214,7 @@ static void look_at(struct http2_request *request, uint64_t now)
     if (peer && is_dead(request->client, peer, request->silence_ns)) {
         http2_connection_break(peer->connection, -EHOSTUNREACH, dead_text(peer));
     } else if (now >= request->deadline_ns) {
-        give_up(request, "no answer within the time-out");
+        give_up(request, "no answer within the timeout");
     } else if (!request->stream.sent && now >= request->reach_ns) {
         give_up(request, peer ? dead_text(peer) : "no connection");
     } else {

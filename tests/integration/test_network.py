@@ -105,7 +105,7 @@ class Quick(Cables):
 
 class Slow(Cables):
     def away(self, choose):
-        """For longer than every lease and every time-out."""
+        """For longer than every lease and every timeout."""
         with self.cluster() as cluster:
             job = self.start(cluster)
             node = choose(cluster)

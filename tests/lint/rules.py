@@ -99,7 +99,7 @@ NAMED_FILE = re.compile(r"(?<![\w./-])((?:base|kernels|model|comm|checkpoint|mem
 NAMED_TEST = re.compile(r"(?<![\w./-])(?:tests/[\w/]+/)?(test_\w+\.(?:c|py))\b")
 LIBM = re.compile(r"\b((?:exp|exp2|expm1|log|log2|log10|log1p|pow|sin|cos|sincos|tan|asin|acos|atan|atan2"
                   r"|sinh|cosh|tanh|erf|erfc|cbrt|hypot|tgamma|lgamma)[fl]?)\s*\(")
-# A time-out beside a number, or the failure time-out beside a constant that is not of the one table.
+# A timeout beside a number, or the failure timeout beside a constant that is not of the one table.
 CMOCKA_TEST = re.compile(r"static void (\w+)\(void \*\*\w*\)$")
 OWN_TIMEOUT = re.compile(r"\b(?:failure_)?timeout_ns\s*(?:[*/]|<<|>>)\s*\(?[\d.]"
                          r"|(?<!\w)[\d.]+[uUlLfF]*\s*[*/]\s*\(?(?:\w+(?:->|\.))*(?:failure_)?timeout_ns\b"
@@ -363,7 +363,7 @@ def own_timeout(file):
         return
     for number, line in enumerate(file.code_lines(), 1):
         if OWN_TIMEOUT.search(line):
-            yield number, f"a time-out times or by a number of its own; name it in {TIMEOUT_TABLE}"
+            yield number, f"a timeout times or by a number of its own; name it in {TIMEOUT_TABLE}"
 
 
 def test_name(file):

@@ -2,7 +2,7 @@
  * Draw the time that a step takes, from a millisecond to half an hour, the micro-batches of which a
  * long one consists, and the time in which a process opens its device, and then reads its state,
  * from 50 ms to ten minutes each. A file server answers at once, or in a millisecond to 20 s. Every
- * limit of the cluster but the failure time-out must hold for all of them.
+ * limit of the cluster but the failure timeout must hold for all of them.
  */
 #include "sim/sim_scale.h"
 

@@ -57,7 +57,7 @@ unsigned replication_copy_node(const struct replication *replication, unsigned r
 /** replication_path() - return the path of a file in this node's part folder */
 void replication_path(const struct replication *replication, const char *file,
                       char ret_path[JOB_PATH_SIZE + 64]);
-/** replication_tries_again() - wait for a time-out and return true if a firnd that is being
+/** replication_tries_again() - wait for a timeout and return true if a firnd that is being
  * replaced may be the cause of @status, and tries are left
  * @tries: counts the attempts, 0 at first */
 bool replication_tries_again(const struct replication *replication, int status, unsigned *tries);

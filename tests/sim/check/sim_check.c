@@ -20,7 +20,7 @@
 #define WAKE_NS  (NS_PER_SECOND / 10) /* until a process that was stopped hears its firnd */
 /*
  * Bound the time without a commit when all faults are over. The longest way back: the links of a
- * generation are waited for up to their limit (20 failure time-outs, 30 s), with one more time-out
+ * generation are waited for up to their limit (20 failure timeouts, 30 s), with one more timeout
  * for the workers that hear of it last. Then a slot that fell silent may be left alone for a while,
  * processes start, and the next generation begins. Without the first wait the recovery takes a few
  * seconds.

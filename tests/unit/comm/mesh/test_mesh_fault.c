@@ -124,7 +124,7 @@ static void test_a_silent_peer_is_lost(void **state)
     pair_done(&pair);
 }
 
-/* It is alive by its heartbeats, and by nothing else, for several time-outs. */
+/* It is alive by its heartbeats, and by nothing else, for several timeouts. */
 static void test_a_peer_with_heartbeats_is_not_lost(void **state)
 {
     (void)state;
@@ -132,7 +132,7 @@ static void test_a_peer_with_heartbeats_is_not_lost(void **state)
     struct frame frame;
     uint8_t payload[FRAME_SMALL_MAX + 1];
     pair_open(&pair, SHORT_TIMEOUT_NS);
-    for (unsigned beats = 0; beats < 12;) { /* 3 time-outs */
+    for (unsigned beats = 0; beats < 12;) { /* 3 timeouts */
         assert_true(raw_get(pair.raw, &frame, payload));
         if (frame.type != FRAME_HEARTBEAT)
             continue;
@@ -159,7 +159,7 @@ static void *beat(void *context)
     return NULL;
 }
 
-/* The peer sends heartbeats but reads nothing: the kernel's time-out for unacknowledged data ends
+/* The peer sends heartbeats but reads nothing: the kernel's timeout for unacknowledged data ends
  * it. */
 static void test_a_peer_that_stops_reading_is_lost(void **state)
 {

@@ -59,7 +59,7 @@ static bool is_free(void)
     return count == 1;
 }
 
-/* Return for how many time-outs the leader avoids the slot from now on. */
+/* Return for how many timeouts the leader avoids the slot from now on. */
 static unsigned avoided_for(void)
 {
     unsigned timeouts = 0;

@@ -28,7 +28,7 @@
 #include "membership/transport/poll_loop.h"
 
 #define WAIT_NS      (10 * NS_PER_SECOND)
-#define SHORT_NS     (250 * NS_PER_MS) /* for a time-out that is waited for; a stall is shorter */
+#define SHORT_NS     (250 * NS_PER_MS) /* for a timeout that is waited for; a stall is shorter */
 #define REQUESTS_MAX 4
 #define ANSWER_MAX   (64u << 20)
 
