@@ -366,6 +366,7 @@ static int weigh(struct leader_context *context, const struct demand *demand,
     plan->change.planned = true;
     plan->start.source = PLAN_SOURCE_MEMORY;
     plan->start.resume_step = context->view->progress.step;
+    plan->change.before_seconds = now_seconds;
     plan->change.switch_seconds = context->view->progress.switch_seconds > 0
                                       ? context->view->progress.switch_seconds
                                       : context->view->plan->change.switch_seconds;

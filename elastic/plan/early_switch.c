@@ -70,27 +70,55 @@ double early_switch_kept(const struct plan_layout *layout, const struct plan *ne
 }
 
 /* Return the time of a step under @next, relative to @layout. */
-static double relative_time(const struct plan_layout *layout, const struct plan_layout *next)
+static double relative_time(const struct plan_layout *layout, const struct plan *next)
 {
-    if (layout->predicted_step_seconds > 0 && next->predicted_step_seconds > 0)
-        return next->predicted_step_seconds / layout->predicted_step_seconds;
-    return (double)layout->replica_count / next->replica_count;
+    double before = next->change.before_seconds > 0 ? next->change.before_seconds
+                                                    : layout->predicted_step_seconds;
+
+    if (before > 0 && next->layout.predicted_step_seconds > 0)
+        return next->layout.predicted_step_seconds / before;
+    return (double)layout->replica_count / next->layout.replica_count;
+}
+
+/* Return the seconds of work that are computed again if the step is left for @next. */
+static double lost_seconds(const struct plan_layout *layout, const struct plan *next,
+                           const struct early_switch *step)
+{
+    double kept = step->keeps_sums ? early_switch_kept(layout, next) : 0;
+
+    return (1 - kept) * step->passed_seconds;
 }
 
 static bool pays(const struct plan_layout *layout, const struct plan *next,
                  const struct early_switch *step)
 {
-    double kept = step->keeps_sums ? early_switch_kept(layout, next) : 0;
-    double under_next = relative_time(layout, &next->layout) *
-                        (step->left_seconds + (1 - kept) * step->passed_seconds);
+    double under_next =
+        relative_time(layout, next) * (step->left_seconds + lost_seconds(layout, next, step));
 
     return step->left_seconds - under_next > early_switch_gain_seconds(step->pause_seconds);
 }
 
-static bool comes_too_late(const struct plan_change *change, uint64_t limit_ns,
+static double seconds(uint64_t duration_ns)
+{
+    return (double)duration_ns / 1e9;
+}
+
+/* Return whether the step ends too late for @next. If no node goes, a step of which little is left
+ * is ended: to leave it would cost more. */
+static bool comes_too_late(const struct plan *plan, const struct plan *next,
                            const struct early_switch *step)
 {
-    return change->is_limited && step->waited_seconds + step->left_seconds > (double)limit_ns / 1e9;
+    const struct plan_change *change = &next->change;
+    double end = step->waited_seconds + step->left_seconds;
+    double lost = lost_seconds(&plan->layout, next, step), limit = seconds(change->limit_ns);
+    bool is_abandoned = step->ends && next->layout.worker_count == 0;
+
+    if (!change->is_limited)
+        return false;
+    if (is_abandoned || change->limit_ns == change->spare_ns)
+        return end > seconds(change->spare_ns);
+    return end > seconds(change->spare_ns) ||
+           (end > limit && step->left_seconds > MIN(lost, limit));
 }
 
 bool early_switch_begins(const struct plan *plan, const struct plan *next,
@@ -98,10 +126,7 @@ bool early_switch_begins(const struct plan *plan, const struct plan *next,
 {
     if (!next->change.planned || next->follows != plan->generation)
         return false;
-    if (!next->layout.worker_count)
-        return !step->donors_leave &&
-               comes_too_late(&next->change,
-                              step->ends ? next->change.spare_ns : next->change.limit_ns, step);
-    return (!step->near_end && pays(&plan->layout, next, step)) ||
-           comes_too_late(&next->change, next->change.limit_ns, step);
+    if (next->layout.worker_count > 0 && !step->near_end && pays(&plan->layout, next, step))
+        return true;
+    return comes_too_late(plan, next, step);
 }

@@ -7,8 +7,10 @@
  * (elastic/recovery/sum_moves.h). The rest is computed again. A change begins at once where the
  * rest of the step, and the part that is lost, take less time under the next layout than the rest
  * takes under this one, and where the difference pays for the switch.
+ *
  * It also begins at once where the end of the step would come after the plan's limit: a node that
- * must go does not wait for a step of minutes.
+ * must go does not wait for a step of minutes. Where the plan only limits the patience of people, a
+ * step is ended all the same if less is left of it than would be lost, and less than the limit.
  *
  * A change to an empty plan (pause, drain without other slots) gains nothing, and the step is
  * computed again after the checkpoint that ends the generation. So it begins only at the limit.
@@ -27,10 +29,9 @@ struct early_switch {
     double pause_seconds;                /* the duration of a switch, as measured; 0: not known */
     double waited_seconds;               /* since the next plan arrived */
     bool keeps_sums;                     /* workers have the memory to keep sums across a switch */
-    bool near_end;     /* other stages may hold the step: leaving it now would lose it */
-    bool ends;         /* the step is the evaluation of the finished model, which an empty plan
-                          would abandon */
-    bool donors_leave; /* donors of this generation wait for its first commit */
+    bool near_end; /* other stages may hold the step: leaving it now would lose it */
+    bool ends;     /* the step is the evaluation of the finished model, which an empty plan
+                      would abandon */
 };
 
 /** early_switch_gain_seconds() - return the least saving for which a change begins within a step

@@ -37,6 +37,8 @@ static int check_head(const struct plan *plan, struct error *error)
         return error_set(error, -EINVAL, "\"predicted_step_seconds\" is not a duration");
     if (!isfinite(plan->layout.prediction_factor) || plan->layout.prediction_factor < 0)
         return error_set(error, -EINVAL, "\"prediction_factor\" is not a factor");
+    if (!isfinite(plan->change.before_seconds) || plan->change.before_seconds < 0)
+        return error_set(error, -EINVAL, "\"predicted_before_seconds\" is not a duration");
     if (!isfinite(plan->change.switch_seconds) || plan->change.switch_seconds < 0)
         return error_set(error, -EINVAL, "\"switch_seconds\" is not a duration");
     if (!isfinite(plan->trial.before_seconds) || plan->trial.before_seconds < 0)

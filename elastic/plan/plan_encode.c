@@ -123,6 +123,8 @@ static int put_layout(json_t *tree, const struct plan *plan)
         status |= put(tree, "prediction_factor", json_real(plan->layout.prediction_factor));
     if (plan->change.busy_ns > 0)
         status |= put(tree, "busy_ns", json_integer((json_int_t)plan->change.busy_ns));
+    if (plan->change.before_seconds > 0)
+        status |= put(tree, "predicted_before_seconds", json_real(plan->change.before_seconds));
     if (plan->change.switch_seconds > 0)
         status |= put(tree, "switch_seconds", json_real(plan->change.switch_seconds));
     status |= put(tree, "frozen_layers", json_integer((json_int_t)plan->layout.frozen_layers));

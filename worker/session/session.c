@@ -564,7 +564,8 @@ static void leave(struct trainer *trainer, struct stay *stay, int status, struct
     trainer->commit.stopped_ns = clock_monotonic_ns();
     trainer->commit.turn_ns =
         trainer->engine ? engine_turn_ns(&trainer->engine->timing, trainer->commit.stopped_ns) : 0;
-    stay_left(stay, status == -ECONNRESET ? step_watch_switch(trainer) : 0);
+    stay_left(stay,
+              status == -ECONNRESET ? step_watch_switch(trainer, trainer->state->hold.step) : 0);
     if (stay->action == STAY_AWAIT_PLAN) {
         error_clear(error);
         trainer->commit.last_ns = trainer->commit.stopped_ns;

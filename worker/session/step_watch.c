@@ -138,7 +138,6 @@ static bool decide(struct trainer *trainer, uint64_t generation,
         .pause_seconds = trainer->commit.switch_seconds > 0 ? trainer->commit.switch_seconds
                                                             : next->change.switch_seconds,
         .waited_seconds = (double)(now_ns - watch->next_since_ns) / 1e9,
-        .donors_leave = trainer->commit.first && trainer->plan->layout.donor_count > 0,
         .keeps_sums = !progress->evaluates &&
                       trainer->device.kernel->host_memory, /* a device may lack the room */
         .near_end = near_end,
@@ -191,7 +190,7 @@ bool step_watch_leaves(struct trainer *trainer, const struct engine_progress *pr
     return false;
 }
 
-uint64_t step_watch_switch(const struct trainer *trainer)
+uint64_t step_watch_switch(const struct trainer *trainer, uint64_t step)
 {
     char reason[REASON_SIZE];
     struct mesh_fault fault;
@@ -200,7 +199,7 @@ uint64_t step_watch_switch(const struct trainer *trainer)
     if (!fault.failed || strncmp(fault.root_cause, REASON_BEGIN, strlen(REASON_BEGIN)) != 0)
         return 0;
     uint64_t generation = strtoull(fault.root_cause + strlen(REASON_BEGIN), NULL, 10);
-    say_reason(generation, trainer->state->hold.step, reason);
+    say_reason(generation, step, reason);
     bool is_ours = generation > trainer->commands.generation && !strcmp(fault.root_cause, reason);
     return is_ours ? generation : 0;
 }

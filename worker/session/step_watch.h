@@ -39,6 +39,6 @@ void step_watch_end(struct trainer *trainer);
  * (worker/step/engine.h) */
 bool step_watch_leaves(struct trainer *trainer, const struct engine_progress *progress);
 
-/** step_watch_switch() - after the links broke in a step: return the generation for which rank 0
- * has broken them; 0: a failure */
-uint64_t step_watch_switch(const struct trainer *trainer);
+/** step_watch_switch() - after the links broke in @step: return the generation for which rank 0 has
+ * broken them; 0: a failure */
+uint64_t step_watch_switch(const struct trainer *trainer, uint64_t step);

@@ -205,6 +205,13 @@ static int donate(struct trainer *trainer, unsigned rank)
     return status ? status : handover_await_release(&trainer->plan->start, rank, mesh);
 }
 
+/* Return whether the links of a donor broke because rank 0 leaves the step: it does so only when
+ * all units and sums have arrived. */
+static bool is_free(const struct trainer *trainer)
+{
+    return step_watch_switch(trainer, trainer->state->applied_step + 1) != 0;
+}
+
 static void enter_trace(struct recorder *recorder, const struct plan *plan, unsigned rank)
 {
     if (rank < plan->layout.worker_count)
@@ -244,7 +251,7 @@ static enum session_outcome run_generation(struct trainer *trainer)
         return broken(trainer, status, &error);
     if ((unsigned)rank >= plan->layout.worker_count) {
         status = donate(trainer, (unsigned)rank);
-        return status ? broken(trainer, status, &error) : SESSION_LEFT;
+        return status && !is_free(trainer) ? broken(trainer, status, &error) : SESSION_LEFT;
     }
     status_report_running(trainer);
     enum session_outcome outcome = session_train(trainer, &error);

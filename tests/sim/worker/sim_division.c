@@ -317,7 +317,6 @@ static void decide(struct sim_worker *root)
         .waited_seconds = sim->bug == BUG_PATIENT_SWITCH
                               ? -INFINITY
                               : seconds(root->share.announced_ns, sim->now_ns),
-        .donors_leave = root->first_commit && root->plan->layout.donor_count > 0,
         .keeps_sums = !evaluates,
         .near_end = !evaluates && is_near_end(root),
         .ends = evaluates,

@@ -237,6 +237,16 @@ static bool first_of_pair(const struct plan *plan, unsigned index)
     return true;
 }
 
+/* The links broke: rank 0 leaves the step, and has all it needs, or the generation has failed. */
+static bool part(struct sim_worker *worker)
+{
+    if (worker->mesh->early > worker->generation)
+        worker_leave(worker);
+    else
+        worker_broken(worker, -ECONNRESET);
+    return worker->alive;
+}
+
 /* Wait until all workers that it serves have reported that they need nothing more. */
 bool handover_at_donor(struct sim_worker *worker)
 {
@@ -245,11 +255,8 @@ bool handover_at_donor(struct sim_worker *worker)
     int status = sim_sums_take_wanted(worker);
     if (!status)
         status = sim_sums_await_release(worker);
-    if (status) {
-        if (status != -EAGAIN)
-            worker_broken(worker, status);
-        return status != -EAGAIN && worker->alive;
-    }
+    if (status)
+        return status != -EAGAIN && part(worker);
     for (; worker->handover.next_move < plan->start.move_count; worker->handover.next_move++) {
         const struct plan_move *move = move_of(worker, worker->handover.next_move);
         if (move->from_rank != worker->rank || !first_of_pair(plan, worker->handover.next_move))
@@ -258,8 +265,7 @@ bool handover_at_donor(struct sim_worker *worker)
             continue;
         if (worker->mesh->state != SIM_MESH_FAILED)
             return false;
-        worker_broken(worker, -ECONNRESET);
-        return worker->alive;
+        return part(worker);
     }
     worker_leave(worker);
     return false;

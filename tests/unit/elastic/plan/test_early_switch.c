@@ -120,10 +120,11 @@ static void test_a_limited_change_does_not_wait_for_the_end_of_the_step(void **s
     assert_false(early_switch_begins(&plan.plan, &next.plan, &step));
     next.plan.change.is_limited = true;
     next.plan.change.limit_ns = 30000000000;
+    next.plan.change.spare_ns = 30000000000;
     assert_false(early_switch_begins(&plan.plan, &next.plan, &step));
     step.waited_seconds = 11;
     assert_true(early_switch_begins(&plan.plan, &next.plan, &step));
-    next.plan.change.limit_ns = 0;
+    next.plan.change.limit_ns = next.plan.change.spare_ns = 0;
     step.waited_seconds = 0;
     assert_true(early_switch_begins(&plan.plan, &next.plan, &step));
 }
@@ -214,16 +215,53 @@ static void test_an_empty_plan_begins_at_its_limit_only(void **state)
     assert_false(early_switch_begins(&plan.plan, &next.plan, &step));
     next.plan.change.is_limited = true;
     next.plan.change.limit_ns = 101000000000;
+    next.plan.change.spare_ns = PLAN_SPARE_ENDLESS;
     assert_false(early_switch_begins(&plan.plan, &next.plan, &step));
     step.waited_seconds = 2;
     assert_true(early_switch_begins(&plan.plan, &next.plan, &step));
-    next.plan.change.spare_ns = PLAN_SPARE_ENDLESS;
     step.ends = true; /* nobody would evaluate the finished model again */
     assert_false(early_switch_begins(&plan.plan, &next.plan, &step));
     next.plan.change.spare_ns = 101000000000;
     assert_true(early_switch_begins(&plan.plan, &next.plan, &step));
-    step.donors_leave = true; /* they keep state of the boundary until a commit */
+}
+
+/* The limit is the patience of people: no node goes. */
+static void test_a_step_that_is_nearly_over_is_ended(void **state)
+{
+    struct early_switch step = {.passed_seconds = 50, .left_seconds = 10, .waited_seconds = 25};
+    struct sample plan, next;
+
+    (void)state;
+    sample_init(&plan, 1, 2, 0);
+    sample_init(&next, 0, 0, 0);
+    follow(&next, &plan);
+    next.plan.change.is_limited = true;
+    next.plan.change.limit_ns = 30000000000;
+    next.plan.change.spare_ns = PLAN_SPARE_ENDLESS;
     assert_false(early_switch_begins(&plan.plan, &next.plan, &step));
+    step.passed_seconds = 9; /* leaving it costs less */
+    assert_true(early_switch_begins(&plan.plan, &next.plan, &step));
+    step = (struct early_switch){.passed_seconds = 500, .left_seconds = 31};
+    assert_true(early_switch_begins(&plan.plan, &next.plan, &step)); /* too long in any case */
+    step = (struct early_switch){.passed_seconds = 50, .left_seconds = 10, .waited_seconds = 25};
+    next.plan.change.spare_ns = 34000000000; /* a node goes before the end */
+    assert_true(early_switch_begins(&plan.plan, &next.plan, &step));
+}
+
+/* The plan in force was predicted before its slots were measured. */
+static void test_predictions_of_one_time_are_compared(void **state)
+{
+    struct sample plan, next;
+
+    (void)state;
+    sample_init(&plan, 1, 2, 0);
+    sample_init(&next, 1, 1, 0);
+    follow(&next, &plan);
+    plan.plan.layout.predicted_step_seconds = 16;
+    next.plan.layout.predicted_step_seconds = 8.5;
+    assert_true(begins(&plan, &next, 1, 10));
+    next.plan.change.before_seconds = 4.3;
+    assert_false(begins(&plan, &next, 1, 10));
 }
 
 int main(void)
@@ -236,6 +274,8 @@ int main(void)
         cmocka_unit_test(test_sums_stay_with_replicas_whose_workers_stay_together),
         cmocka_unit_test(test_sums_that_are_given_are_kept),
         cmocka_unit_test(test_other_plans_never_begin_within_a_step),
+        cmocka_unit_test(test_a_step_that_is_nearly_over_is_ended),
+        cmocka_unit_test(test_predictions_of_one_time_are_compared),
         cmocka_unit_test(test_an_empty_plan_begins_at_its_limit_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,7 +66,7 @@ static void test_round_trip(void **state)
     assert_true(back->start.commit.lane_losses[7] == 0.1);
     assert_true(back->layout.predicted_step_seconds == 0.1);
     assert_true(back->layout.prediction_factor == 1.5);
-    assert_true(back->change.switch_seconds == 0.25);
+    assert_true(back->change.switch_seconds == 0.25 && back->change.before_seconds == 0.2);
     assert_int_equal(back->change.busy_ns, 1500000000);
     assert_true(plan_shape_is(&back->trial.before, 6, 1) && back->trial.before_seconds == 0.125);
     assert_true(plan_shape_is(&back->trial.slower, 3, 2) && back->trial.slower_frozen == 1);
@@ -271,6 +271,10 @@ static void break_time(struct plan *plan)
 {
     plan->layout.predicted_step_seconds = -1;
 }
+static void break_before(struct plan *plan)
+{
+    plan->change.before_seconds = INFINITY;
+}
 static void break_pause(struct plan *plan)
 {
     plan->change.switch_seconds = INFINITY;
@@ -469,6 +473,7 @@ static void test_check_refuses_every_broken_invariant(void **state)
         {break_time, "predicted_step_seconds"},
         {break_factor, "prediction_factor"},
         {break_pause, "switch_seconds"},
+        {break_before, "predicted_before_seconds"},
         {break_trial, "before: \"step_seconds\""},
         {break_deferred, "deferred"},
         {break_counts, "2 stages x 3 replicas are not 5 workers"},
@@ -530,10 +535,12 @@ static void test_decode_refuses_missing_and_mistyped_keys(void **state)
 {
     (void)state;
     static const char *const rare[] = {
-        "commit",        "shadows",        "arithmetic", "copies",   "slow",   "recompute",
-        "patient",       "limit_ns",       "breaks_off", "disputed", "links",  "prediction_factor",
-        "last_dispute",  "switch_seconds", "deferred",   "before",   "slower", "busy_ns",
-        "recorded_step", "spare_ns",       "revokes",    "hosts",    "sums"};
+        "commit",       "shadows",        "arithmetic",    "copies",
+        "slow",         "recompute",      "patient",       "limit_ns",
+        "breaks_off",   "disputed",       "links",         "prediction_factor",
+        "last_dispute", "switch_seconds", "deferred",      "before",
+        "slower",       "busy_ns",        "recorded_step", "spare_ns",
+        "revokes",      "hosts",          "sums",          "predicted_before_seconds"};
     struct plan *plan = sample_plan();
     AUTO_JSON json_t *tree = plan_encode(plan);
     const char *key;
