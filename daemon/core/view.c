@@ -179,6 +179,18 @@ static void read_words(struct view *view, const struct mirror *mirror, const cha
         read_progress(&view->view, view->plan, &record);
 }
 
+/* Return the generation from which @plan takes over the state. That generation trains until a
+ * planned switch, and some nodes may not have heard of its end. 0: none. */
+static uint64_t generation_before(const struct plan *plan)
+{
+    return plan && plan->start.source == PLAN_SOURCE_MEMORY ? plan->follows : 0;
+}
+
+static bool is_gone(const struct worker_report *worker)
+{
+    return worker->phase == WORKER_LEFT || worker->phase == WORKER_DEAD;
+}
+
 /* Return whether the worker on @slot of @node, which generation @generation of @job releases,
  * has exited according to its node's report. */
 static bool has_left(const struct mirror *mirror, const char *cluster, const char *job,
@@ -191,8 +203,7 @@ static bool has_left(const struct mirror *mirror, const char *cluster, const cha
 
     for (unsigned i = 0; report && i < report->worker_count; i++)
         if (report->workers[i].slot == worker->slot)
-            return report->workers[i].phase == WORKER_LEFT ||
-                   report->workers[i].phase == WORKER_DEAD;
+            return is_gone(&report->workers[i]);
     return false;
 }
 
@@ -213,8 +224,8 @@ static struct member_slot *find_slot(const struct view *view, const struct plan_
     return node && worker->slot < node->slot_count ? &node->slots[worker->slot] : NULL;
 }
 
-/* Another job that is not over, and the slots that its plan uses: the slots of its workers, and
- * of the workers that the plan releases until they have exited. */
+/* Another job that is not over, and the slots that it uses: the slots of its plan's workers, and
+ * those of released workers until they have exited. */
 struct holding {
     const struct mirror *mirror;
     const char *cluster, *job;
@@ -258,8 +269,52 @@ static bool job_holds_slots(const struct mirror *mirror, const char *cluster, co
     return !state || !view_job_over(state->state);
 }
 
+/* Mark the slots of workers without a rank in the plan. */
+static void mark_released(struct view *view, const struct holding *holding,
+                          const struct node_report *report)
+{
+    for (unsigned i = 0; i < report->worker_count; i++) {
+        struct plan_worker at = {.slot = report->workers[i].slot};
+        snprintf(at.node, sizeof(at.node), "%s", report->node);
+        struct member_slot *slot = find_slot(view, &at);
+        if (!slot || slot->busy || is_gone(&report->workers[i]) ||
+            plan_layout_find(&holding->plan->layout, at.node, at.slot) >= 0)
+            continue;
+        slot->busy = slot->leaves = true;
+        slot->holder = holding->holder;
+    }
+}
+
+/* A worker that the plan releases computes until a planned change begins, which may be at the end
+ * of a long step, and until then its node may have reported only under the generation before. */
+static void mark_reported_busy(struct view *view, const struct holding *holding)
+{
+    const uint64_t now = holding->plan->generation,
+                   generations[] = {now, generation_before(holding->plan)};
+
+    for (size_t i = 0; i < ARRAY_COUNT(generations); i++) {
+        const struct mirror_entry *entries;
+        char prefix[KV_KEY_MAX];
+        size_t count = generations[i] ? mirror_range(holding->mirror,
+                                                     keys_report(prefix, holding->cluster,
+                                                                 holding->job, generations[i], ""),
+                                                     &entries)
+                                      : 0;
+        for (size_t k = 0; k < count; k++) {
+            const struct node_report *report = decode_cache_report(holding->mirror, &entries[k]);
+            char key[KV_KEY_MAX];
+            bool is_old =
+                report && generations[i] != now &&
+                mirror_find(holding->mirror,
+                            keys_report(key, holding->cluster, holding->job, now, report->node));
+            if (report && !is_old)
+                mark_released(view, holding, report);
+        }
+    }
+}
+
 static int mark_plan_busy(struct view *view, struct holding *holding,
-                          const struct mirror_entry *entry)
+                          const struct mirror_entry *entry, bool in_force)
 {
     struct plan *plan = NULL;
     int status = decode_cache_plan(holding->mirror, entry, &plan, NULL);
@@ -271,6 +326,8 @@ static int mark_plan_busy(struct view *view, struct holding *holding,
     for (unsigned rank = 0; !status && rank < plan->layout.worker_count + plan->layout.donor_count;
          rank++)
         mark_rank_busy(view, holding, rank);
+    if (!status && in_force)
+        mark_reported_busy(view, holding);
     plan_free(plan);
     return status;
 }
@@ -290,7 +347,7 @@ static int mark_busy(struct view *view, const struct mirror *mirror, const char 
             !job_holds_slots(mirror, cluster, other))
             continue;
         struct holding holding = {.mirror = mirror, .cluster = cluster, .job = other};
-        status = mark_plan_busy(view, &holding, &entries[i]);
+        status = mark_plan_busy(view, &holding, &entries[i], !strcmp(leaf, "generation"));
     }
     return status;
 }
@@ -424,13 +481,6 @@ static void forget_old_reports(const struct mirror *mirror, const char *cluster,
     for (size_t i = 0; i < count; i++)
         if (strtoull(entries[i].key + length, NULL, 10) < first)
             mirror_forget(mirror, &entries[i]);
-}
-
-/* Return the generation from which @plan takes over the state. That generation trains until a
- * planned switch, and some nodes may not have heard of its end. 0: none. */
-static uint64_t generation_before(const struct plan *plan)
-{
-    return plan && plan->start.source == PLAN_SOURCE_MEMORY ? plan->follows : 0;
 }
 
 static int read_reports(struct view *view, const struct mirror *mirror, const char *cluster,

@@ -83,7 +83,7 @@ static void put_restoring_plan(struct mirror *mirror, const char *job, uint64_t 
     plan->change.planned = plan->start.has_commit = false;
     plan->start.source = PLAN_SOURCE_CHECKPOINT;
     plan->start.resume_step = step;
-    plan->start.move_count = plan->layout.donor_count = 0;
+    plan->start.move_count = plan->start.sums_count = plan->layout.donor_count = 0;
     snprintf(plan->start.restore_path, sizeof(plan->start.restore_path), "/ck");
     snprintf(plan->job, sizeof(plan->job), "%s", job);
     keys_put_tree(mirror, keys_job(key, CLUSTER, job, "generation"), plan_encode(plan));
@@ -350,7 +350,8 @@ static void check_progress(const struct said *said)
     plan->start.has_commit = false;
     if (said->source != PLAN_SOURCE_MEMORY) {
         plan->start.source = said->source;
-        plan->start.move_count = plan->layout.donor_count = plan->start.history_count = 0;
+        plan->start.move_count = plan->layout.donor_count = plan->start.history_count =
+            plan->start.sums_count = 0;
         snprintf(plan->start.restore_path, sizeof(plan->start.restore_path),
                  "/checkpoints/demo/30");
     }
@@ -644,16 +645,19 @@ static void test_slots_of_other_jobs_are_busy(void **state)
     mirror_done(&mirror);
 }
 
-static void put_phase(struct mirror *mirror, const char *node, enum worker_phase phase)
+static void put_phase(struct mirror *mirror, const char *node, uint64_t generation, unsigned slot,
+                      enum worker_phase phase)
 {
     AUTO_FREE struct node_report *report = calloc(1, sizeof(*report));
     char key[KV_KEY_MAX];
 
-    report->generation = 3;
+    report->generation = generation;
     snprintf(report->node, sizeof(report->node), "%s", node);
     report->worker_count = 1;
+    report->workers[0].slot = slot;
     report->workers[0].phase = phase;
-    keys_put_tree(mirror, keys_report(key, CLUSTER, "other", 3, node), node_report_encode(report));
+    keys_put_tree(mirror, keys_report(key, CLUSTER, "other", generation, node),
+                  node_report_encode(report));
 }
 
 /* Slot 0 of node3 has a worker that the plan releases, like all workers when a job pauses. */
@@ -672,8 +676,8 @@ static void test_whoever_has_left_holds_no_slot(void **state)
     put_node(&mirror, "node3", false);
     put_plan(&mirror, "other", "generation", 3);
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
-        put_phase(&mirror, "node3", cases[i].phase);
-        put_phase(&mirror, "node2", cases[i].phase); /* which trains on */
+        put_phase(&mirror, "node3", 3, 0, cases[i].phase);
+        put_phase(&mirror, "node2", 3, 0, cases[i].phase); /* which trains on */
         struct view *view = make_view(&mirror, "demo", 0);
         const struct member_slot *slot = &view->view.nodes[1].slots[0];
         assert_int_equal(slot->busy, cases[i].busy);
@@ -681,6 +685,34 @@ static void test_whoever_has_left_holds_no_slot(void **state)
         slot = &view->view.nodes[0].slots[0];
         assert_true(slot->busy && !slot->leaves);
         assert_string_equal(view->view.holders[slot->holder - 1], "other");
+        view_free(view);
+    }
+    mirror_done(&mirror);
+}
+
+/* Slot 1 of node3 has no rank in the plan of generation 3, which follows 2 and has not begun. */
+static void test_a_released_worker_holds_its_slot_until_it_has_left(void **state)
+{
+    static const struct {
+        uint64_t generation;
+        enum worker_phase phase;
+    } cases[] = {{2, WORKER_RUNNING}, {3, WORKER_RUNNING}, {3, WORKER_LEFT}};
+    struct plan *plan = sample_plan();
+    struct mirror mirror = {0};
+    char key[KV_KEY_MAX];
+
+    (void)state;
+    put_spec(&mirror, "demo");
+    put_node(&mirror, "node3", false);
+    plan->generation = 3;
+    plan->follows = 2;
+    keys_put_tree(&mirror, keys_job(key, CLUSTER, "other", "generation"), plan_encode(plan));
+    plan_free(plan);
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        put_phase(&mirror, "node3", cases[i].generation, 1, cases[i].phase);
+        struct view *view = make_view(&mirror, "demo", 0);
+        assert_int_equal(view->view.nodes[0].slots[1].busy, cases[i].phase != WORKER_LEFT);
+        assert_int_equal(view->view.nodes[0].slots[1].leaves, cases[i].phase != WORKER_LEFT);
         view_free(view);
     }
     mirror_done(&mirror);
@@ -757,6 +789,7 @@ int main(void)
         cmocka_unit_test(test_the_checkpoint_before_the_one_that_is_read),
         cmocka_unit_test(test_slots_of_other_jobs_are_busy),
         cmocka_unit_test(test_whoever_has_left_holds_no_slot),
+        cmocka_unit_test(test_a_released_worker_holds_its_slot_until_it_has_left),
         cmocka_unit_test(test_over),
         cmocka_unit_test(test_jobs_at_rest),
         cmocka_unit_test(test_cancelled_jobs),
