@@ -26,16 +26,29 @@ static void add_copy_nodes(struct plan_checkpoints *checkpoints)
     }
 }
 
-struct plan *sample_plan(void)
+static void add_moves(struct plan *plan)
 {
-    static const unsigned first_unit[] = {0, 2, SAMPLE_UNITS};
-    static const unsigned first_lane[] = {0, 3, 6, SAMPLE_LANES};
     static const struct plan_move moves[] = {{.unit = 0, .from_rank = 6, .to_rank = 0},
                                              {.unit = 1, .from_rank = 6, .to_rank = 0},
                                              {.unit = 5, .from_rank = 3, .to_rank = 1}};
     static const struct plan_move histories[] = {{.from_rank = 0, .to_rank = 5}};
     static const struct plan_move sums[] = {{.from_rank = 4, .to_rank = 1},
                                             {.from_rank = 6, .to_rank = 0}};
+    plan->start.move_count = 3;
+    plan->start.moves = calloc(3, sizeof(*plan->start.moves));
+    memcpy(plan->start.moves, moves, sizeof(moves));
+    plan->start.history_count = 1;
+    plan->start.histories = calloc(1, sizeof(*plan->start.histories));
+    memcpy(plan->start.histories, histories, sizeof(histories));
+    plan->start.sums_count = 2;
+    plan->start.sums = calloc(2, sizeof(*plan->start.sums));
+    memcpy(plan->start.sums, sums, sizeof(sums));
+}
+
+struct plan *sample_plan(void)
+{
+    static const unsigned first_unit[] = {0, 2, SAMPLE_UNITS};
+    static const unsigned first_lane[] = {0, 3, 6, SAMPLE_LANES};
     struct plan *plan = plan_new();
     strcpy(plan->job, "demo");
     plan->generation = 7;
@@ -67,15 +80,7 @@ struct plan *sample_plan(void)
     plan->start.resume_step = 42;
     plan->start.has_commit = true;
     sample_record(&plan->start.commit, 42);
-    plan->start.move_count = 3;
-    plan->start.moves = calloc(3, sizeof(*plan->start.moves));
-    memcpy(plan->start.moves, moves, sizeof(moves));
-    plan->start.history_count = 1;
-    plan->start.histories = calloc(1, sizeof(*plan->start.histories));
-    memcpy(plan->start.histories, histories, sizeof(histories));
-    plan->start.sums_count = 2;
-    plan->start.sums = calloc(2, sizeof(*plan->start.sums));
-    memcpy(plan->start.sums, sums, sizeof(sums));
+    add_moves(plan);
     plan->layout.predicted_step_seconds = 0.1;
     plan->layout.prediction_factor = 1.5;
     plan->change.switch_seconds = 0.25;
