@@ -12,12 +12,11 @@
 #include "sim/worker/sim_bits.h"
 #include "sim/worker/sim_input.h"
 
-#define TRIED_NS (8 * SIM_FAILURE_TIMEOUT) /* at least, per unreadable checkpoint */
-#define READING_NS                                                                                 \
-    (12 * NS_PER_SECOND)             /* until a node that trains alone knows the registered nodes */
-#define TELL_NS  (5 * NS_PER_SECOND) /* until a known node has a lease again and reports it */
-#define LEARN_NS (3 * NS_PER_SECOND) /* until a node that is back has heard of all nodes */
-#define WAKE_NS  (NS_PER_SECOND / 10) /* until a process that was stopped hears its firnd */
+#define TRIED_NS   (8 * SIM_FAILURE_TIMEOUT) /* at least, per unreadable checkpoint */
+#define READING_NS (12 * NS_PER_SECOND)      /* until a lone node knows the registered nodes */
+#define TELL_NS    (5 * NS_PER_SECOND)  /* until a known node has a lease again and reports it */
+#define LEARN_NS   (3 * NS_PER_SECOND)  /* until a returned node has heard of all nodes */
+#define WAKE_NS    (NS_PER_SECOND / 10) /* until a resumed process hears its firnd */
 /*
  * Bound the time without a commit when all faults are over. The longest way back: the links of a
  * generation are waited for up to their limit (20 failure timeouts, 30 s), with one more timeout
@@ -26,7 +25,7 @@
  * seconds.
  */
 #define STALL_MAX_NS (60 * NS_PER_SECOND)
-#define LONG_STEPS   3 /* a slot alone computes one in the time of several, and some of it twice */
+#define LONG_STEPS   3 /* one slot alone takes as long as several, and repeats some of the step */
 #define QUIET_NS     (5 * NS_PER_SECOND)
 #define END_MAX_NS   (400 * NS_PER_SECOND)
 
@@ -93,7 +92,7 @@ static bool is_on_one_node(const struct plan *plan)
     return true;
 }
 
-/* A node that trains alone reads the registered nodes now and then: note the nodes it must know. */
+/* A lone node reads the registered nodes now and then: note the nodes that it must know. */
 static void note_company(struct sim *sim, struct sim_node *node)
 {
     char key[KV_KEY_MAX];
@@ -131,7 +130,7 @@ static bool knows_nobody(const struct sim *sim, const struct sim_node *node)
     return true;
 }
 
-/* Other nodes that it asks may answer that they do not reach the store either. */
+/* Return whether a neighbour of @node may answer that it does not reach the store either. */
 static bool has_company(const struct sim *sim, const struct sim_node *node)
 {
     for (unsigned i = 0; i < sim->node_count; i++)
@@ -141,7 +140,8 @@ static bool has_company(const struct sim *sim, const struct sim_node *node)
     return false;
 }
 
-/* Rank 0 was stopped when it had the parts of all ranks, and goes on before it hears its firnd. */
+/* Rank 0 was stopped after it had the parts of all ranks, and continues before it hears its firnd.
+ */
 static bool has_just_woken(const struct sim *sim, unsigned node, const struct plan_worker *root)
 {
     const struct sim_worker *worker = sim_worker_at(sim, node, root->slot);
@@ -149,7 +149,7 @@ static bool has_just_woken(const struct sim *sim, unsigned node, const struct pl
 }
 
 /*
- * A job that was given away runs on beside its new owner only where firn cannot prevent it: the
+ * A replaced generation may train beside its successor only where firn cannot prevent it: the
  * daemon of the node is dead or has not yet learnt its predecessor's knowledge; the store was away
  * for all nodes and the news is in flight; or several nodes are cut off from the store together.
  */
@@ -225,7 +225,7 @@ static void check_shadowed_commit(struct sim *sim, const struct plan *plan, uint
                      (unsigned long long)plan->generation, (unsigned long long)step, unit);
 }
 
-/* @plan keeps each unit on two nodes at least. */
+/* Return whether @plan keeps each unit on at least two nodes. */
 static bool keeps_double(const struct sim *sim, const struct plan *plan)
 {
     for (unsigned unit = 0; unit < SIM_UNITS; unit++)
@@ -365,7 +365,7 @@ void sim_check_missed(struct sim *sim, uint64_t step)
     sim->check->missed_ns[MIN(step, (uint64_t)SIM_STEPS_MAX)] = sim->now_ns;
 }
 
-/* A part that @worker needs is on no node of its plan: nodes that did not answer lack it, too. */
+/* Check that a part that @worker needs is on no node of its plan, silent nodes included. */
 static void check_lost(struct sim *sim, const struct sim_worker *worker)
 {
     const struct plan *plan = worker->plan;
@@ -382,7 +382,7 @@ static void check_lost(struct sim *sim, const struct sim_worker *worker)
                  sim_worker_name(worker), (unsigned long long)plan->start.resume_step);
 }
 
-/* Nodes that may have a part of the checkpoint do not answer. */
+/* Note that nodes that may have a part of the checkpoint do not answer. */
 static void note_unread(struct sim *sim, uint64_t step)
 {
     uint64_t index = MIN(step, (uint64_t)SIM_STEPS_MAX);
@@ -424,14 +424,14 @@ void sim_check_report(struct sim *sim, const struct sim_worker *worker,
 
 void sim_check_frame(struct sim *sim, const struct sim_worker *worker, uint64_t generation)
 {
-    bool ends = worker->mesh && worker->mesh->ends; /* its links have the number of what follows */
+    bool ends = worker->mesh && worker->mesh->ends; /* links have the next generation's number */
     if (generation != worker->generation && !(ends && generation == worker->mesh->generation))
         sim_fail(sim, "%s listens in generation %llu to a message of generation %llu",
                  sim_worker_name(worker), (unsigned long long)worker->generation,
                  (unsigned long long)generation);
 }
 
-/* A worker at another step than the other workers would wait for them for ever. */
+/* A worker at another step than the other workers would wait for them forever. */
 static void check_same_step(struct sim *sim, const struct sim_worker *worker)
 {
     uint64_t generation = worker->plan->generation, step = worker->state.applied_step;
@@ -535,7 +535,7 @@ static uint64_t step_max_ns(const struct sim *sim)
 void sim_check_outage_begins(struct sim *sim)
 {
     struct sim_faults *faults = sim->faults;
-    /* Where answers are lost before it, one node's lease may be older than its neighbour knows. */
+    /* After lost answers, one node's lease may be older than its neighbour knows. */
     bool settled = sim->check->commits > 0 && faults->disturbing == 0 && !sim->store->down &&
                    sim->store->late_requests_percent == 0 &&
                    (faults->disturbed_ns == 0 || faults->disturbed_ns + SETTLED_NS < sim->now_ns) &&
@@ -543,7 +543,8 @@ void sim_check_outage_begins(struct sim *sim)
     faults->outage_ns = settled ? sim->now_ns : 0;
 }
 
-/* All of it on one node, which reaches no other: it cannot know that etcd is away for them too. */
+/* Return whether one node trains alone and reaches no other node: it cannot know that etcd is away
+ * for the other nodes too. */
 static bool trains_cut_off(const struct sim *sim)
 {
     const struct sim_worker *first = NULL;
@@ -567,7 +568,7 @@ void sim_check_outage_ends(struct sim *sim)
     struct sim_faults *faults = sim->faults;
     const struct sim_check *check = sim->check;
     uint64_t began_ns = faults->outage_ns;
-    faults->outage_ns = 0; /* of two overlapping outages the first end ends both */
+    faults->outage_ns = 0; /* the first of two overlapping outages to end ends both */
     if (began_ns == 0 || faults->disturbing > 0 || faults->disturbed_ns > began_ns ||
         sim->now_ns < began_ns + OUTAGE_LEAST_NS || trains_cut_off(sim) || check->pace.rests ||
         check->committed_step == sim->spec.train.steps)
@@ -602,8 +603,8 @@ static unsigned owners_of(const struct sim *sim, unsigned unit)
     return owners;
 }
 
-/* Two workers that have lost each other for good, and are both needed, are waited for before the
- * job goes back. They may find out about each other in two generations before that. */
+/* The job waits for two needed workers that have lost each other for good before it goes back. They
+ * may find out about each other in two generations before that. */
 static uint64_t stall_max_ns(const struct sim *sim)
 {
     uint64_t once_ns = STALL_MAX_NS + LONG_STEPS * sim_scale_long_step_ns(sim) +
@@ -611,8 +612,8 @@ static uint64_t stall_max_ns(const struct sim *sim)
     return sim_cuts_pairs_apart(sim) ? 3 * once_ns : once_ns;
 }
 
-/* A wrong bit, found in peace, ends the workers that hold it, after all have left the step: another
- * generation is about to come. */
+/* A wrong bit that is found without other faults ends the workers that hold it, after all workers
+ * have left the step: another generation is about to begin. */
 static bool has_lost_worker(const struct sim *sim)
 {
     for (unsigned i = 0; i < sim->worker_count; i++) {
@@ -625,7 +626,7 @@ static bool has_lost_worker(const struct sim *sim)
     return false;
 }
 
-/* With nothing changing for a while, every unit is on as many workers as there are replicas. */
+/* Check that after a while without changes, as many workers own each unit as there are replicas. */
 static void check_owners(struct sim *sim)
 {
     const struct sim_check *check = sim->check;
@@ -652,7 +653,7 @@ static unsigned slots_out(const struct sim *sim)
     return count;
 }
 
-/* Slots whose workers were killed repeatedly return to service by themselves, but not at once. */
+/* Slots whose workers died repeatedly return to service by themselves, but not at once. */
 uint64_t sim_check_slots_back_ns(const struct sim *sim)
 {
     uint64_t back_ns = sim->faults->slots_back_ns;
@@ -669,7 +670,7 @@ uint64_t sim_check_slots_back_ns(const struct sim *sim)
 bool sim_check_liveness(struct sim *sim, uint64_t calm_since_ns)
 {
     struct sim_check *check = sim->check;
-    /* A job may need slots that return to service only at their time. */
+    /* A job may need slots that are still out of service. */
     if (slots_out(sim) > 0)
         check->slots_out_ns = MIN(sim->now_ns, sim_check_slots_back_ns(sim));
     calm_since_ns = MAX(calm_since_ns, check->slots_out_ns);

@@ -26,7 +26,7 @@ static bool decode(const char *text, struct checkpoint_record *ret_record)
            checkpoint_record_decode(tree, ret_record, NULL) == 0;
 }
 
-/* Return the number of places of the share with the fewest: "a+b b+c" gives 2. */
+/* Return the smallest number of places of a share: "a+b b+c" gives 2. */
 static unsigned fewest_places(const char *shares)
 {
     unsigned fewest = SIM_NODES_MAX, places = 1;
@@ -89,8 +89,8 @@ uint64_t sim_check_recorded_by(const struct sim *sim, uint64_t step)
     return there && decode(there->value, &record) ? strtoull(record.manifest_sha256, NULL, 16) : 0;
 }
 
-/* The checkpoint may be written anew over its remains: it was useless or went away with its nodes,
- * and the job has gone back to an earlier checkpoint. */
+/* Return whether the checkpoint may be rewritten over its remains: it was useless or lost with its
+ * nodes, and the job has gone back to an earlier checkpoint. */
 static bool is_past(const struct sim *sim, uint64_t step)
 {
     uint64_t index = MIN(step, (uint64_t)SIM_STEPS_MAX);

@@ -1,5 +1,5 @@
 /*
- * A planned change with a node whose firnd is gone must not wait for that node for long.
+ * A planned change must not wait long for a node whose firnd is gone.
  */
 #include "sim/check/sim_check.h"
 #include "sim/fault/sim_cuts.h"
@@ -19,7 +19,8 @@ static bool is_away(const struct sim_fault *fault, unsigned node)
     return node == fault->node || (sim_fault_takes_two(fault) && node == fault->other);
 }
 
-/* No other fault has happened for so long, and no node that the change needs is cut off. */
+/* Return whether no other fault has happened during that time, and no node that the change needs is
+ * cut off. */
 static bool is_alone(const struct sim *sim, const struct sim_fault *fault)
 {
     const struct sim_faults *faults = sim->faults;
@@ -29,7 +30,8 @@ static bool is_alone(const struct sim *sim, const struct sim_fault *fault)
            !sim->store->down && sim->store->lost_answers_percent == 0;
 }
 
-/* The current generation can go on without the absent nodes: each unit is on another node, too. */
+/* Return whether the current generation can continue without the absent nodes: each unit is on
+ * another node, too. */
 static bool can_do_without(const struct sim *sim, const struct sim_fault *fault)
 {
     bool kept[SIM_UNITS] = {false};

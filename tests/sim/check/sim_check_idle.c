@@ -1,6 +1,6 @@
 /*
- * A slot that would shorten the step does not stand idle: with all faults over, the job takes it
- * within a few steps, however long they are.
+ * A slot that would shorten the step is not idle: after all faults, the job takes it within a few
+ * steps, however long they are.
  */
 #include <stdio.h>
 
@@ -12,9 +12,9 @@
 #include "sim/node/sim_node.h"
 #include "sim/sim_scale.h"
 
-#define IDLE_MAX_NS    (90 * NS_PER_SECOND) /* a node that was suspected is left out for 60 s */
+#define IDLE_MAX_NS    (90 * NS_PER_SECOND) /* the leader leaves a suspected node out for 60 s */
 #define IDLE_MAX_STEPS 3                    /* the change takes effect at a boundary */
-#define GAIN_LEAST     0.06                 /* the leader makes no change for less */
+#define GAIN_LEAST     0.06                 /* the leader makes no change for a smaller gain */
 #define SLOTS_MAX      (SIM_NODES_MAX * SIM_SLOTS_MAX)
 
 static unsigned list_slots(const struct sim *sim, struct planner_slot slots[SLOTS_MAX])

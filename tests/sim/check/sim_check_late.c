@@ -1,6 +1,6 @@
 /*
- * A checkpoint is recorded soon after its shares are durable, and does not wait for the end of a
- * step that takes long.
+ * A checkpoint is recorded soon after its shares are durable. It does not wait for the end of a
+ * long step.
  */
 #include "sim/check/sim_check.h"
 #include "sim/fault/sim_cuts.h"
@@ -8,8 +8,8 @@
 #include "sim/node/sim_store.h"
 #include "sim/worker/sim_worker.h"
 
-/* Much more than shares, copies, commit and record take. Ranks vote and look for the commit between
- * micro-batches. */
+/* Much longer than shares, copies, commit and record take. Ranks vote and look for the commit
+ * between micro-batches. */
 #define LATE_NS (30 * NS_PER_SECOND)
 #define LOOKS   4 /* a vote goes up the tree and down, then the commit, then its result */
 

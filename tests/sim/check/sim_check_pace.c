@@ -1,7 +1,6 @@
 /*
- * Bound the generations in a minute, of any cause: each generation is written to etcd, sent to
- * every node and logged, so a generation that fails at once must not be followed by the next at
- * once.
+ * Bound the generations per minute, for any cause. Each generation is written to etcd, sent to
+ * every node and logged, so the leader must pause after a generation that fails at once.
  */
 #include "sim/check/sim_check.h"
 

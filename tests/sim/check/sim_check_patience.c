@@ -1,5 +1,5 @@
 /*
- * A worker that reads its state is waited for, however long that takes.
+ * Its peers wait for a worker that reads its state, however long that takes.
  */
 #include "sim/check/sim_check.h"
 #include "sim/node/sim_node.h"

@@ -1,7 +1,7 @@
 /*
- * A settled leader publishes nothing more: with all faults over, and as long as nothing changes
- * that a layout depends on, the layout stays. A leader that wavers between two layouts stops every
- * worker at each change, and no step is lost that would show it.
+ * A settled leader publishes no more plans: after all faults, the layout stays as long as nothing
+ * changes that it depends on. A leader that alternates between two layouts stops every worker at
+ * each change, and no lost step would show it.
  */
 #include <string.h>
 
@@ -11,9 +11,9 @@
 #include "sim/node/sim_node.h"
 #include "sim/sim_scale.h"
 
-#define SETTLED_NS    (90 * NS_PER_SECOND) /* a node that was suspected is left out for 60 s */
+#define SETTLED_NS    (90 * NS_PER_SECOND) /* the leader leaves a suspected node out for 60 s */
 #define SETTLED_STEPS 3                    /* a change takes effect at a boundary */
-#define CHANGES_MAX   3 /* before: slots that were left out come back one after the other */
+#define CHANGES_MAX   3 /* before that: omitted slots come back one after the other */
 
 /* Return a number that changes with everything that a layout depends on. */
 static uint64_t digest_of_causes(const struct sim *sim)

@@ -1,6 +1,6 @@
 /*
- * Check writes to the store: the leader writes plans forward and without losing a step that a
- * worker still holds; a generation writes only the records of its own checkpoints.
+ * Check writes to the store: the leader's plans only go forward and lose no step that a worker
+ * still holds; a generation writes only the records of its own checkpoints.
  */
 #include <string.h>
 
@@ -17,9 +17,9 @@
 #include "sim/worker/sim_input.h"
 
 #define WATCH_LAG_NS (NS_PER_SECOND / 2)
-#define CALM_NS      (6 * NS_PER_SECOND) /* untouched for so long: the leader must know of it */
+#define CALM_NS      (6 * NS_PER_SECOND) /* undisturbed for this long: the leader must know of it */
 
-/* The newest step with a record for which @counts(); 0: none. Keys sort by step. */
+/* Return the newest step with a record for which @counts() is true; 0: none. Keys sort by step. */
 static uint64_t newest(const struct sim *sim, uint64_t known_ns,
                        bool (*counts)(const struct sim *sim, uint64_t step, uint64_t known_ns))
 {
@@ -57,7 +57,7 @@ static bool is_registered(const struct sim *sim, unsigned node)
     return sim_store_find(sim->store, keys_node(key, SIM_CLUSTER, sim_node_name(sim, node)));
 }
 
-/* All parts of the checkpoint are on nodes that the leader must know of. */
+/* Return whether all parts of the checkpoint are on nodes that the leader must know of. */
 static bool has_copies(const struct sim *sim, uint64_t step)
 {
     uint64_t nodes = 0;
@@ -69,8 +69,9 @@ static bool has_copies(const struct sim *sim, uint64_t step)
     return all;
 }
 
-/* A leader that planned at known_ns had heard of the checkpoint and can read it. A checkpoint that
- * was found lost is not tried again, even if its files return: its record has to be a new one. */
+/* Return whether a leader that planned at @known_ns had heard of the checkpoint and can read it. A
+ * checkpoint that was found lost is not tried again, even if its files return: it needs a new
+ * record. */
 static bool is_readable(const struct sim *sim, uint64_t step, uint64_t known_ns)
 {
     uint64_t index = MIN(step, (uint64_t)SIM_STEPS_MAX);
@@ -86,8 +87,8 @@ uint64_t sim_check_newest_record(const struct sim *sim)
 }
 
 /*
- * A record that is written while a plan is in flight, or that a hanging watch has not delivered, is
- * not in that plan. This is no error, but some steps are computed twice.
+ * A plan does not contain a record that is written while the plan is in flight, or that a stalled
+ * watch has not delivered. This is no error, but some steps are computed twice.
  */
 static uint64_t newest_readable(const struct sim *sim, unsigned node, uint64_t sent_ns)
 {
@@ -107,9 +108,9 @@ static bool hears_late(const struct sim *sim, unsigned node, unsigned from)
     return !sim_reachable(sim, node, from) || sim->network->slow_ns[node][from] > 0;
 }
 
-/* Return whether the worker may miss a peer and not know it yet: it is cut from the peer, or their
- * messages are slow, and the peer's end of their link may have broken first. That peer accuses it,
- * and so it is not waited for long. */
+/* Return whether the worker may have lost a peer and not know it yet: it is cut from the peer, or
+ * their messages are slow, and the peer's end of their link may have broken first. That peer
+ * accuses the worker, so the leader does not wait for the worker long. */
 static bool is_unaware(const struct sim *sim, const struct sim_worker *worker)
 {
     for (unsigned i = 0; i < sim->worker_count && worker->phase == WORKER_RUNNING; i++)
@@ -134,8 +135,8 @@ static bool is_clearly_there(const struct sim *sim, const struct sim_worker *wor
            is_untroubled(sim, &sim->nodes[worker->node]);
 }
 
-/* The worker has read a checkpoint, and reports it when its links are up. Until then the
- * checkpoint counts, not the state that was made of it. */
+/* Return whether the worker has read a checkpoint whose state it has not reported. It reports when
+ * its links are up. Until then the checkpoint counts, not the state that was made of it. */
 static bool has_only_read(const struct sim_worker *worker)
 {
     return worker->plan && worker->plan->start.source != PLAN_SOURCE_MEMORY && !worker->engine;
@@ -153,7 +154,7 @@ static bool lives(const struct sim *sim, unsigned unit, uint64_t step)
     return false;
 }
 
-/* Has anything happened to it since @since_ns, or does something last that began before? */
+/* Return whether a fault has hit @node since @since_ns, or an earlier fault still lasts. */
 static bool is_troubled(const struct sim *sim, const struct sim_node *node, uint64_t since_ns)
 {
     return !node->up || !node->firnd || node->firnd_pause.until_ns > sim->now_ns ||
@@ -197,7 +198,7 @@ static bool is_excused(const struct sim *sim, const struct plan *plan, bool excu
            sim->store->late_requests_percent > 0 || sim_cuts_excuse(sim, plan) || excused;
 }
 
-/* Check that no later step lives: the last one that was committed, or the one before it. */
+/* Check that no later step lives: neither the last committed step nor the one before it. */
 static void check_later_steps(struct sim *sim, const struct plan *plan)
 {
     uint64_t committed = sim->check->committed_step;
@@ -222,7 +223,7 @@ static void check_fallback(struct sim *sim, const struct plan *plan, bool excuse
     check_later_steps(sim, plan);
 }
 
-/* A step that the leader lets stand is committed by its plan. */
+/* The leader's plan commits a step that the leader lets stand. */
 static void check_ordered_commit(struct sim *sim, const struct plan *plan)
 {
     struct sim_record record;
@@ -236,7 +237,7 @@ static void check_ordered_commit(struct sim *sim, const struct plan *plan)
     sim->check->committed_ever = MAX(sim->check->committed_ever, record.step);
 }
 
-/* Checkpoints of later steps are past: the job comes to those steps again, and writes them anew. */
+/* Discard the checkpoints of later steps: the job comes to those steps again and rewrites them. */
 static void go_back(struct sim *sim, uint64_t resume_step)
 {
     for (uint64_t step = resume_step + 1; step <= (uint64_t)SIM_STEPS_MAX; step++)
@@ -244,7 +245,7 @@ static void go_back(struct sim *sim, uint64_t resume_step)
     sim->check->committed_step = resume_step;
 }
 
-/* Where a generation starts: from memory without losing a step, or from the newest record. */
+/* Check that a generation starts from memory without losing a step, or from the newest record. */
 static void check_source(struct sim *sim, const struct plan *plan, uint64_t readable)
 {
     struct sim_check *check = sim->check;
@@ -272,7 +273,7 @@ static void check_source(struct sim *sim, const struct plan *plan, uint64_t read
             sim_fail(sim, "generation %llu goes on from step %llu, but that of %llu is on disk",
                      (unsigned long long)plan->generation,
                      (unsigned long long)plan->start.resume_step, (unsigned long long)readable);
-        check_fallback(sim, plan, excused); /* all kept from earlier generations */
+        check_fallback(sim, plan, excused); /* all state is from earlier generations */
         go_back(sim, plan->start.resume_step);
         return;
     }
@@ -371,8 +372,8 @@ static void check_record(struct sim *sim, const struct kv_operation *operation)
     if (record.generation > plan->generation || record.generation < sim->check->given_away)
         sim_fail(sim, "a checkpoint of generation %llu is recorded in generation %llu",
                  (unsigned long long)record.generation, (unsigned long long)plan->generation);
-    /* A request that was given up may be carried out very late, and bring back an old record of
-     * this generation: newer records exist, so the old record is not read. */
+    /* The store may carry out an abandoned request very late, and bring back an old record of this
+     * generation: newer records exist, so the old record is not read. */
     if (record.step > sim_check_newest_record(sim) && !record.shares &&
         !sim_disk_find(sim, record.step))
         sim_fail(sim, "the checkpoint of step %llu is recorded, but not on disk",

@@ -13,10 +13,10 @@
 #define CUTS_MAX    2
 #define FIRST_NS    (2 * NS_PER_SECOND)
 #define SPAN_NS     (30 * NS_PER_SECOND)
-/* Where the job may need both ends. */
+/* Cuts of jobs that may need both ends. */
 #define LEAST_NS  (8 * NS_PER_SECOND)
 #define SPREAD_NS (120 * NS_PER_SECOND)
-#define WAITED_NS (40 * SIM_FAILURE_TIMEOUT) /* before a job goes back without them */
+#define WAITED_NS (40 * SIM_FAILURE_TIMEOUT) /* before a job goes back without the pair */
 #define NEWS_NS   (10 * NS_PER_SECOND)
 
 #define LONE_PERCENT   10
@@ -35,8 +35,8 @@ struct sim_cuts {
     bool lone; /* the job fits one slot and gets no more */
     bool from_all;
     uint64_t until_ns;
-    unsigned place; /* of the node that is cut off, */
-    bool off;       /* now */
+    unsigned place; /* of the node that will be cut off */
+    bool off;       /* the node is cut off now */
     unsigned count;
     struct cut cuts[CUTS_MAX];
 };
@@ -136,7 +136,7 @@ static void post_lone(struct sim *sim)
 
 /* ---- draws ---- */
 
-/* Bugs of other rules are looked for in the histories that they have always had. */
+/* Return whether the run has a planted bug of another rule, whose histories must not change. */
 static bool is_other_bug(const struct sim *sim)
 {
     return sim->bug != BUG_NONE && sim->bug != BUG_UNTOLD_CUT && sim->bug != BUG_WRONG_CUT &&
@@ -201,8 +201,7 @@ static bool is_of_pair(const struct cut *cut, unsigned a, unsigned b)
     return (cut->node == a && cut->other == b) || (cut->node == b && cut->other == a);
 }
 
-/* Return since when the pair has been apart, by this cut and by those that it followed while they
- * lasted. */
+/* Return since when the pair has been apart, by this cut and by the overlapping cuts before it. */
 static uint64_t apart_since_ns(const struct sim_cuts *cuts, const struct cut *cut)
 {
     uint64_t since_ns = cut->began_ns;

@@ -19,7 +19,7 @@ static struct sim_part *find_part(struct sim_disk *disk, uint64_t step, uint64_t
     return NULL;
 }
 
-/* A second attempt at a checkpoint may divide it in another way: its file replaces the first's. */
+/* A second attempt at a checkpoint may divide it differently: its file replaces the first file. */
 void sim_disk_write_part(struct sim *sim, const struct sim_part *part)
 {
     struct sim_disk *disk = sim->disk;

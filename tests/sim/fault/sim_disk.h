@@ -1,6 +1,6 @@
 /*
- * The checkpoint folder that all nodes share: parts of shares, and whole checkpoints that appear
- * all at once. Writing fails while the disk is broken. With copies each node has a disk of its own
+ * The checkpoint folder that all nodes share: parts of shares, and whole checkpoints, which appear
+ * atomically. Writing fails while the disk is broken. With copies each node has its own disk
  * instead (sim_folders.h).
  */
 #pragma once
@@ -31,18 +31,18 @@ struct sim_disk {
     struct sim_folders nodes[SIM_NODES_MAX];
 };
 
-/** sim_disk_is_broken() - writing fails on @node; without copies on all or none */
+/** sim_disk_is_broken() - Return whether writing fails on @node; without copies on all or none */
 bool sim_disk_is_broken(const struct sim *sim, unsigned node);
 /** sim_disk_strain() - Break the disk of @node if it is brittle: the node is about to write a
  * receipt */
 void sim_disk_strain(struct sim *sim, unsigned node);
 void sim_disk_write_part(struct sim *sim, const struct sim_part *part);
-/** sim_disk_abandon() - remove the parts of a checkpoint that has been given up */
+/** sim_disk_abandon() - Remove the parts of an abandoned checkpoint */
 void sim_disk_abandon(struct sim *sim, uint64_t step, uint64_t generation);
-/** sim_disk_find_part() - NULL */
+/** sim_disk_find_part() - Return the part; NULL: none */
 const struct sim_part *sim_disk_find_part(const struct sim *sim, uint64_t step, uint64_t generation,
                                           unsigned rank);
-/** sim_disk_commit() - 0; -EIO (broken), -ENOENT (a part is missing), -EEXIST (holds other bits) */
+/** sim_disk_commit() - Return 0, -EIO (broken), -ENOENT (no such part) or -EEXIST (other bits) */
 int sim_disk_commit(struct sim *sim, uint64_t step, uint64_t generation, unsigned world,
                     const bool *left_out);
 /**

@@ -61,7 +61,7 @@ static bool stop_worker(struct sim *sim, struct sim_fault *fault)
     return true;
 }
 
-/* A connection is reset under a worker: neither end has done anything wrong. */
+/* Reset a connection of a worker without a mistake of either end. */
 static bool break_link(struct sim *sim, struct sim_fault *fault)
 {
     struct sim_worker *worker = random_worker(sim);
@@ -145,7 +145,7 @@ static void drain_no_more(struct sim *sim, const struct sim_fault *fault)
     set_drain(sim, fault->node, false);
 }
 
-/* ---- one failure on top of another change ---- */
+/* ---- a failure during another change ---- */
 
 static bool hit_switch(struct sim *sim, struct sim_fault *fault)
 {
@@ -184,7 +184,7 @@ static bool lose_node(struct sim *sim, struct sim_fault *fault)
     if (node->up)
         sim_node_lose(node);
     sim_check_node_died(sim);
-    if (fault->amount % 4 == 0) { /* its disk is lost too: another machine of the same name */
+    if (fault->amount % 4 == 0) { /* also lose its disk: another machine of the same name */
         node->incarnation = 0;
         sim_folders_wipe(sim, node->index);
     }
@@ -213,7 +213,7 @@ static void flap_down(void *context)
         sim_node_lose(node);
 }
 
-/* It joins and dies in the same second, again and again. */
+/* Let a node join and die within a second, again and again. */
 static bool flap(struct sim *sim, struct sim_fault *fault)
 {
     struct sim_node *node = &sim->nodes[fault->node];
@@ -343,7 +343,7 @@ static bool stop_firnd(struct sim *sim, struct sim_fault *fault)
     return true;
 }
 
-/* A machine stands still with all its processes, as while it is moved to another host. */
+/* Stop a machine with all its processes, as during a migration to another host. */
 static bool stop_node(struct sim *sim, struct sim_fault *fault)
 {
     for (unsigned i = 0; i < sim->worker_count; i++)
@@ -358,7 +358,7 @@ static void start_firnd(struct sim *sim, const struct sim_fault *fault)
     sim_firnd_start(&sim->nodes[fault->node]); /* starts a stopped daemon; a running daemon stays */
 }
 
-/* Its firnd goes just when a planned change is in force that has it in it, and stays away. */
+/* End a node's firnd for a while, just when a planned change with that node is in force. */
 static bool leave_at_switch(struct sim *sim, struct sim_fault *fault)
 {
     sim->faults->ambush = fault;
@@ -393,7 +393,7 @@ void sim_faults_excuse(struct sim *sim, const struct sim_node *node)
     sim_store_put(sim->store, keys_excused(key, SIM_CLUSTER, node->name), "{}");
 }
 
-/* Its slots are put back into service by a new firnd, by an operator, or by themselves. */
+/* A new firnd, an operator or time returns the node's slots to service. */
 static void let_live(struct sim *sim, const struct sim_fault *fault)
 {
     struct sim_node *node = &sim->nodes[fault->node];
@@ -413,8 +413,8 @@ static void let_live(struct sim *sim, const struct sim_fault *fault)
 }
 
 /*
- * The leader writes a plan, and is cut off from the store before the request arrives: the request
- * arrives when another node leads.
+ * Cut the leader off from the store after it wrote a plan: the request arrives when another node
+ * leads.
  */
 static bool delay_leader(struct sim *sim, struct sim_fault *fault)
 {
@@ -471,7 +471,7 @@ static bool compact(struct sim *sim, struct sim_fault *fault)
     return true;
 }
 
-/* The stream of a watch hangs: requests go through, but no change is delivered. */
+/* Stall a watch: requests succeed, but no change is delivered. */
 static bool stall_watch(struct sim *sim, struct sim_fault *fault)
 {
     sim_node_disturb(&sim->nodes[fault->node]);
@@ -481,7 +481,8 @@ static bool stall_watch(struct sim *sim, struct sim_fault *fault)
 
 /* ---- disks ---- */
 
-/* At once, or with the next receipt: the shares are durable then, and others wait for the node. */
+/* Break a disk at once, or at the next receipt: then the shares are durable, and other nodes wait
+ * for this one. */
 static bool break_disk(struct sim *sim, struct sim_fault *fault)
 {
     uint64_t node = (uint64_t)1 << fault->node;
@@ -500,7 +501,7 @@ static void mend_disk(struct sim *sim, const struct sim_fault *fault)
     sim->disk->broken = sim->disk->brittle = 0;
 }
 
-/* The newest checkpoint is damaged, or its folder is gone. */
+/* Damage the newest checkpoint, or remove its folder. */
 static bool lose_checkpoint(struct sim *sim, struct sim_fault *fault)
 {
     uint64_t step = sim_check_newest_record(sim);

@@ -130,7 +130,7 @@ void sim_faults_wish(struct sim *sim)
     sim_store_put(sim->store, keys_job(key, SIM_CLUSTER, SIM_JOB, "desired"), text);
 }
 
-/* Of a run in which only the store suffers, one of the store's. */
+/* Draw a kind of fault; with @only_store, a fault of the store. */
 static const struct sim_fault_kind *draw_kind(struct sim *sim, bool only_store)
 {
     const struct sim_fault_kind *kind;
@@ -152,7 +152,7 @@ static void add_fault(struct sim *sim, uint64_t at_ns, const struct sim_fault_ki
         sim->node_count;
     fault->amount = (unsigned)sim_random(sim, STREAM_FAULTS, 1u << 20);
     uint64_t range_ms = fault->kind->most_ms - fault->kind->least_ms + 1;
-    /* Short ones are as interesting as long ones. */
+    /* Short faults are as interesting as long ones. */
     if (sim_chance(sim, STREAM_FAULTS, 50))
         range_ms = range_ms / 8 + 1;
     fault->until_ns =
@@ -180,7 +180,7 @@ struct sim_faults *sim_faults_new(struct sim *sim)
     }
     for (uint64_t i = 0; i < count; i++) {
         add_fault(sim, at_ns, draw_kind(sim, only_store));
-        /* Half of the faults strike on top of each other. */
+        /* Half of the faults overlap. */
         uint64_t gap_ns = sim_chance(sim, STREAM_FAULTS, 50) ? BURST_NS : 2 * SPAN_NS / FAULTS_MAX;
         at_ns += sim_random(sim, STREAM_FAULTS, gap_ns);
     }
@@ -198,8 +198,8 @@ void sim_faults_free(struct sim_faults *faults)
 }
 
 /*
- * An operator is asked whether the job may begin at step 0 again, because all recorded checkpoints
- * are damaged, and agrees: `firnctl checkpoint remove JOB --damaged`.
+ * If all recorded checkpoints are damaged, the job asks an operator whether it may begin at step 0
+ * again. The operator agrees: `firnctl checkpoint remove JOB --damaged`.
  */
 void sim_faults_answer(struct sim *sim)
 {

@@ -21,27 +21,27 @@
 #define LEAST_NS        NS_PER_SECOND /* from the notice until the node is gone */
 #define SPREAD_NS       (25 * NS_PER_SECOND)
 #define AWAY_NS         (20 * NS_PER_SECOND) /* at most */
-#define ENOUGH_NS       (8 * NS_PER_SECOND)  /* to hand all over, or to write a checkpoint */
+#define ENOUGH_NS       (8 * NS_PER_SECOND)  /* to hand over all state, or write a checkpoint */
 #define SETTLED_NS      (10 * NS_PER_SECOND)
-#define EVALUATED_US    5000000 /* after so much computing */
-#define LONG_STEPS      3 /* of one stage: the notice comes within these where steps are long */
+#define EVALUATED_US    5000000 /* compute time before the last evaluation */
+#define LONG_STEPS      3 /* with long steps, the notice comes within so many steps of one stage */
 
 struct sim_notices {
     bool drawn, alone;
-    bool settled; /* when the notice came, all was well */
+    bool settled; /* the job trained undisturbed when the notice came */
     unsigned node;
     uint64_t said_ns, deadline_ns, back_ns;
 };
 
-/* Bugs of other rules are looked for in the histories that they have always had. */
+/* Return whether the run has a planted bug of another rule, whose histories must not change. */
 static bool is_other_bug(const struct sim *sim)
 {
     return sim->bug != BUG_NONE && sim->bug != BUG_UNHEARD_NOTICE &&
            sim->bug != BUG_PATIENT_SWITCH && sim->bug != BUG_DEAF_EVALUATION;
 }
 
-/* A job that lasts, or one whose last evaluation the notice may meet; most often with each half of
- * the model on one slot alone. */
+/* Make the job long, or let the notice meet its last evaluation; most often with each half of the
+ * model on only one slot. */
 static void make_exposed(struct sim *sim)
 {
     sim->spec.train.steps =
@@ -85,7 +85,7 @@ static const char *key_of(const struct sim *sim, char ret_key[KV_KEY_MAX])
 
 /* ---- check the reaction ---- */
 
-/* Nothing but the notice has happened since @since_ns. */
+/* Return whether only the notice has happened since @since_ns. */
 static bool is_undisturbed(const struct sim *sim, uint64_t since_ns)
 {
     const struct sim_faults *faults = sim->faults;
@@ -120,8 +120,8 @@ static bool has_left(const struct sim *sim)
     return true;
 }
 
-/* Check that the last step is on other nodes, but for a step about to be applied, or on disk. A
- * change begins between two micro-batches of rank 0, when all have come between two of theirs. */
+/* Check that the last step is on other nodes, except a step that is about to be applied, or on
+ * disk. A change begins between two micro-batches of rank 0, once all ranks are between two. */
 static void check_handed_over(struct sim *sim)
 {
     const struct sim_notices *notices = sim->notices;
@@ -201,7 +201,7 @@ void sim_notices_begin(struct sim *sim)
         return;
     notices->node = (unsigned)sim_random(sim, STREAM_NOTICES, sim->node_count);
     notices->said_ns = FIRST_NS + sim_random(sim, STREAM_NOTICES, SPAN_NS);
-    if (sim_scale_beyond_ns(sim) > 0) /* some steps are committed by then */
+    if (sim_scale_beyond_ns(sim) > 0) /* so that some steps are committed before the notice */
         notices->said_ns +=
             sim_random(sim, STREAM_NOTICES, LONG_STEPS * NS_PER_US * sim->compute_us);
     notices->deadline_ns = notices->said_ns + LEAST_NS + sim_random(sim, STREAM_NOTICES, SPREAD_NS);

@@ -8,10 +8,10 @@
 
 #include "sim/sim.h"
 
-/** sim_notices_draw() - is a node taken in this history? Before faults are drawn */
+/** sim_notices_draw() - Draw whether a node is taken in this history; before faults are drawn */
 void sim_notices_draw(struct sim *sim);
-/** sim_notices_begin() - draw which, and when; after the faults were drawn */
+/** sim_notices_begin() - Draw the node and the time; after the faults were drawn */
 void sim_notices_begin(struct sim *sim);
 void sim_notices_free(struct sim *sim);
-/** sim_notices_alone() - nothing else happens in this history */
+/** sim_notices_alone() - Return whether nothing else happens in this history */
 bool sim_notices_alone(const struct sim *sim);

@@ -28,15 +28,15 @@
  */
 #define TERM_NS (40 * SIM_FAILURE_TIMEOUT)
 
-/* From a judgement to its plan: progress once a second, a decision of the leader, the start of a
- * process, the switch. */
+/* Time from a judgement to its plan: progress once a second, the leader's decision, the start of a
+ * process, and the switch. */
 #define CHANGE_NS (8 * NS_PER_SECOND)
 
 struct spell {
     struct sim *sim;
     unsigned node, slot, slowness;
     uint64_t begin_ns, end_ns;
-    bool at_stake; /* when the spell began, the plan did not need the slot */
+    bool at_stake; /* the plan did not need the slot when the spell began */
 };
 
 struct sim_stragglers {
@@ -50,7 +50,7 @@ void sim_stragglers_draw(struct sim *sim)
     sim->stragglers = sim_allocate(1, sizeof(*sim->stragglers));
     bool other_bug =
         sim->bug != BUG_NONE && sim->bug != BUG_KEPT_STRAGGLER && sim->bug != BUG_WRONG_STRAGGLER;
-    /* Bugs of other rules are looked for in the histories that they have always had. */
+    /* Planted bugs of other rules keep their histories unchanged. */
     if (other_bug || !sim_chance(sim, STREAM_STRAGGLERS, EVICTING_PERCENT))
         return;
     sim->spec.elastic.evict_stragglers.factor = FACTOR;
@@ -81,7 +81,7 @@ static const struct spell *spell_at(const struct sim *sim, unsigned node, unsign
     return NULL;
 }
 
-/* Each lane takes equally long; all lanes together take the duration of one step of this job. */
+/* All lanes take equally long; together they take one step of this job. */
 uint64_t sim_straggler_compute(struct sim_worker *worker)
 {
     struct sim *sim = worker->sim;
@@ -152,7 +152,7 @@ static struct plan *plan_in_force(const struct sim *sim)
     return plan;
 }
 
-/* Lanes of the slot's worker; 0: it has none. */
+/* Return the number of lanes of the slot's worker; 0: none. */
 static unsigned lanes_of(const struct plan *plan, const char *node, unsigned slot)
 {
     int rank = plan_layout_find(&plan->layout, node, slot);
@@ -163,7 +163,7 @@ static unsigned lanes_of(const struct plan *plan, const char *node, unsigned slo
     return first[1] - first[0];
 }
 
-/* Or were not long ago: that a slot is well again counts only after its term. */
+/* Return whether other slots are slow, or were within the term: a recovery counts only after it. */
 static bool others_are_slow(const struct spell *spell)
 {
     for (unsigned i = 0; i < spell->sim->stragglers->count; i++) {
@@ -193,7 +193,7 @@ static void begin_spell(void *context)
     plan_free(plan);
 }
 
-/* Two windows and the first step, each as long as the slow slot makes it, and the reaction. */
+/* Return the time of two windows and the first step at the slow slot's speed, plus the reaction. */
 static uint64_t bound_ns(const struct spell *spell)
 {
     uint64_t step_ns = spell->sim->compute_us * 1000 * spell->slowness * 2 + 100 * NS_PER_MS;
@@ -212,8 +212,8 @@ static uint64_t undisturbed_since_ns(const struct spell *spell)
     return since_ns;
 }
 
-/* Where nodes have lost each other meanwhile, a layout may be in force that is not up, or not yet
- * known for slow again. */
+/* If nodes have lost each other meanwhile, the plan in force may not train yet, or the leader may
+ * not yet know its slow slot again. */
 static void look_after_bound(void *context)
 {
     struct spell *spell = context;
