@@ -1,6 +1,6 @@
 /*
- * A cluster from a seed, and its life: nodes come up, a job is submitted, things go wrong, things
- * are left alone, the job ends.
+ * A cluster from a seed, and its life: nodes come up, a job is submitted, faults strike, faults
+ * end, the job ends.
  */
 #include "sim/sim.h"
 
@@ -28,12 +28,12 @@
 #define CHECKPOINT_EVERY 100
 #define STEPS_SPREAD     300
 
-#define LINKS_AT_FIRST 2 /* link protocol of the programs that a run begins with */
+#define LINKS_AT_FIRST 2 /* link protocol of the first programs of a run */
 #define UPGRADED_ONE_IN                                                                            \
-    5 /* runs in which a firnd that is upgraded has another one from then on                       \
+    5 /* runs in which an upgraded firnd has another link protocol from then on                    \
        */
 #define UPGRADED_SALT 0x6c696e6b73
-/* Of these two no history that is kept as a test is changed. */
+/* These two salts change no history that is kept as a test. */
 #define THAW_SALT            0x18963
 #define EVALUATED_SALT       0x479
 #define EVALUATED_ONE_IN     4
@@ -159,8 +159,8 @@ static void draw_job(struct sim *sim)
         sim->spec.checkpoint.copies = sim_chance(sim, STREAM_SETUP, 70) ? 2 : 3;
 }
 
-/* In some histories of jobs that freeze the validation loss gets worse now and then, and layers
- * thaw. Drawn by the seed alone, so that other draws are the same with and without. */
+/* In some histories of jobs that freeze, the validation loss gets worse now and then, and layers
+ * thaw. Drawn by the seed alone, so that other draws are the same with and without thawing. */
 static void draw_thawing(struct sim *sim)
 {
     if (sim->spec.elastic.freeze.policy == JOB_FREEZE_NONE ||
@@ -172,7 +172,7 @@ static void draw_thawing(struct sim *sim)
     sim_trace(sim, "THAW layers freeze and thaw");
 }
 
-/* Drawn by the seed alone, too. A worker here has no model to evaluate, but it takes time. */
+/* Drawn by the seed alone, too. A simulated worker has no model, but its evaluation takes time. */
 static void draw_evaluation(struct sim *sim)
 {
     if (sim_mix(sim->seed, EVALUATED_SALT) % EVALUATED_ONE_IN != 0)
@@ -182,7 +182,7 @@ static void draw_evaluation(struct sim *sim)
     sim_trace(sim, "EVALUATION of the finished model");
 }
 
-/* A job that is long enough for a fault that needs time, and no other. */
+/* Make the job long enough for one fault that needs time, and allow no other fault. */
 static void draw_one_fault(struct sim *sim)
 {
     sim->one_fault = sim_chance(sim, STREAM_SETUP, ONE_FAULT_PERCENT);
@@ -201,7 +201,7 @@ void sim_submit(struct sim *sim)
     sim_store_put(sim->store, keys_job(key, SIM_CLUSTER, SIM_JOB, "spec"), text);
 }
 
-/* A job that does not fit one slot needs a pipeline, and slots to spare for it. */
+/* A job that does not fit one slot needs a pipeline, and spare slots for it. */
 static void limit_memory(struct sim *sim, unsigned slots)
 {
     struct planner_unit units[SIM_UNITS];
@@ -217,8 +217,8 @@ static void limit_memory(struct sim *sim, unsigned slots)
 }
 
 /*
- * Shadows matter where a stage is on one node: a requested pipeline, often without replicas, or a
- * pipeline that memory requires, which then must have room for copies, too.
+ * Shadows matter if a stage is on one node only: in a requested pipeline, often without replicas,
+ * or in a pipeline that memory requires, which then needs room for copies, too.
  */
 static void make_exposed(struct sim *sim, unsigned slots)
 {
@@ -289,7 +289,7 @@ static struct sim *begin(uint64_t seed)
     return sim;
 }
 
-/* Everything but the nodes. */
+/* Create everything but the nodes. */
 static void surround(struct sim *sim)
 {
     sim->network = sim_allocate(1, sizeof(*sim->network));
@@ -377,7 +377,7 @@ static void tell_state(const struct sim *sim)
                  sim->store->keys[i].key, sim->store->keys[i].value);
 }
 
-/* The operator comes to the last nodes. */
+/* Upgrade the last nodes, as operator. */
 static void finish_upgrade(struct sim *sim)
 {
     bool begun = false;

@@ -3,14 +3,14 @@
  *
  * Real code: all decisions. elastic/ (leader, agent, recovery, planner, plans and reports as JSON),
  * membership/ (election, registry), and firnd's own wiring (of daemon/: job.c, leading.c,
- * checkpoint_record.c, retention.c, subscription.c, earlier_report.c, view.c, mirror.c, outbox.c,
- * suspicion.c). Simulated: the store behind `struct kv`, the network, disks, processes, and the
- * worker. The worker's code blocks in threads, so it is modelled as a state machine that follows
- * worker/session/trainer.c line by line.
+ * checkpoint_record.c, retention_sweep.c, subscription.c, earlier_report.c, view.c, mirror.c,
+ * outbox.c, suspicion.c). Simulated: the store behind `struct kv`, the network, disks, processes,
+ * and the worker. The worker's code blocks in threads, so it is modelled as a state machine that
+ * follows worker/session/trainer.c line by line.
  *
- * All randomness comes from one 64-bit seed through Philox, events of the same time happen in the
- * order in which they were posted, and nothing reads the state of the machine: a seed replays its
- * run.
+ * A seed replays its run: all randomness comes from one 64-bit seed through Philox, events of the
+ * same time fire in the order in which they were posted, and nothing reads the state of the
+ * machine.
  */
 #pragma once
 
@@ -30,12 +30,12 @@
 #define SIM_LANES     6
 #define SIM_STEPS_MAX 8192
 #endif
-#define SIM_STEPS_LONG      512 /* of a job from a seed that lasts as long as its faults need */
+#define SIM_STEPS_LONG      512 /* of a job from a seed whose faults need time */
 #define SIM_SLOTS_MAX       3
 #define SIM_UNITS           8 /* of the model: three layers */
 #define SIM_FAILURE_TIMEOUT (1500 * NS_PER_MS)
 
-/* Rules that can be broken on purpose, to see that a checker notices. */
+/* Rules that a run can break on purpose, to show that a checker notices. */
 enum sim_bug {
     BUG_NONE,
     BUG_APPLY_WITHOUT_COMMIT,
@@ -109,7 +109,7 @@ struct sim_pause {
     uint64_t until_ns;
 };
 
-/* Independent streams, so that a fault more does not change every delay before it. */
+/* Independent streams, so that one more fault does not change every delay before it. */
 enum sim_stream {
     STREAM_SETUP,
     STREAM_DELAYS,
@@ -142,10 +142,10 @@ struct sim_notices;
 struct sim_bits;
 struct sim_input;
 
-/* What may be slow in a history (sim_scale.h). */
+/* The slow parts of a history (sim_scale.h). */
 struct sim_slowness {
-    bool slow_starts;              /* devices open, and state is read, in up to ten minutes */
-    bool slow_files;               /* the file server is slow */
+    bool slow_starts; /* opening devices and reading state take up to ten minutes each */
+    bool slow_files;  /* the file server is slow */
     uint64_t errands, evaluations; /* begun so far */
 };
 
@@ -165,7 +165,7 @@ struct sim {
     uint64_t slot_memory; /* bytes of each slot; 0: unlimited */
     unsigned stages;      /* asked for; 0: free */
     struct sim_slowness slowness;
-    bool one_fault;        /* sim_fault_alone is all that happens */
+    bool one_fault;        /* sim_fault_alone is the only fault */
     unsigned links_newest; /* link protocol to which nodes are upgraded */
     unsigned node_count;
     struct sim_node *nodes;
@@ -191,19 +191,19 @@ struct sim {
  * keys). */
 extern struct sim *sim_now;
 
-/** sim_new() - a cluster of daemons that has just been switched on, and a submitted job */
+/** sim_new() - Make a cluster of daemons that has just been switched on, and submit a job */
 struct sim *sim_new(uint64_t seed, enum sim_bug bug, bool trace);
-/** sim_new_scene() - the same job for @steps, a checkpoint every @checkpoint_every of them, on
- * @node_count machines that are switched off, and with nothing drawn that goes wrong:
- * sim_submit(), sim_node_return() and sim_node_lose() are the caller's */
+/** sim_new_scene() - Make the same job for @steps, with a checkpoint every @checkpoint_every steps,
+ * on @node_count machines that are switched off, and without drawn faults: the caller calls
+ * sim_submit(), sim_node_return() and sim_node_lose() */
 struct sim *sim_new_scene(uint64_t steps, uint64_t checkpoint_every, unsigned node_count,
                           const struct sim_costs *costs);
-/** sim_submit() - Submit the job as sim->spec describes it; the number of steps stays */
+/** sim_submit() - Submit the job of sim->spec; the number of steps stays */
 void sim_submit(struct sim *sim);
 void sim_free(struct sim *sim);
-/** sim_run_until() - false: a rule was broken */
+/** sim_run_until() - Fire events until @until_ns; false: a rule was broken */
 bool sim_run_until(struct sim *sim, uint64_t until_ns);
-/** sim_run() - to the end of its history or its first violation; false: failed */
+/** sim_run() - Run to the end of the history or the first violation; false: failed */
 bool sim_run(struct sim *sim);
 
 /* ---- events (sim_queue.c) ---- */
@@ -217,14 +217,15 @@ void sim_cancel(struct sim *sim, struct sim_event *event);
 /** sim_cancel_one() - Cancel an event that would call @fire, and return its context; NULL: no event
  * would */
 void *sim_cancel_one(struct sim *sim, void (*fire)(void *context));
-/** sim_step() - fire the next event; false: there is none */
+/** sim_step() - Fire the next event; false: there is none */
 bool sim_step(struct sim *sim);
 void sim_queue_free(struct sim *sim);
 
-/** sim_random() - uniform below @below (> 0); sim_chance() - @percent of the time */
+/** sim_random() - Draw a number below @below (> 0); sim_chance() - Return true @percent of the time
+ */
 uint64_t sim_random(struct sim *sim, enum sim_stream stream, uint64_t below);
 bool sim_chance(struct sim *sim, enum sim_stream stream, unsigned percent);
-/** sim_soon() - now and a random delay between the two, in microseconds */
+/** sim_soon() - Return now plus a random delay between the two, in microseconds */
 uint64_t sim_soon(struct sim *sim, uint64_t least_us, uint64_t most_us);
 uint64_t sim_mix(uint64_t a, uint64_t b);
 

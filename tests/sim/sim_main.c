@@ -1,5 +1,5 @@
 /*
- * firn-sim: many histories, each from one seed; prints the first seed that breaks a promise.
+ * firn-sim: run many histories, each from one seed; print the first seed that breaks a promise.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -38,7 +38,7 @@ struct options {
 
 struct tally {
     uint64_t seeds, failures, commits, events, memory_plans, disk_plans, unfenced, unjudged;
-    uint64_t longest_wait_ns, longest_wait_seed; /* for a commit, when all faults were over */
+    uint64_t longest_wait_ns, longest_wait_seed; /* for a commit, after all faults were over */
 };
 
 static sigjmp_buf assertion;
@@ -117,7 +117,7 @@ static int run_all(const struct options *options)
     return (tally.failures > 0) == (options->bug != BUG_NONE) ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* Every rule, broken by itself: some seed has to notice. */
+/* Break each rule alone: some seed must notice. */
 static int run_bugs(const struct options *given)
 {
     bool good = true;

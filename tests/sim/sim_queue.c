@@ -1,5 +1,5 @@
 /*
- * The order of things: a binary heap of events by time and then by when they were posted.
+ * The event queue: a binary heap of events by time, then by the order of posting.
  */
 #include <stdio.h>
 #include <string.h>

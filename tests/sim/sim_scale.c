@@ -14,7 +14,7 @@
 #include "sim/worker/sim_bits.h"
 
 #define SCALED_ONE_IN         4 /* histories: a long one costs as much as ten others */
-#define NOTICES_ONE_IN        2 /* of those with a notice and nothing else */
+#define NOTICES_ONE_IN        2 /* of histories with only a notice */
 #define SCALED_SALT           0x7363616c65
 #define BATCHES_SALT          0x62617463
 #define STEP_LEAST_US         1e3
@@ -30,12 +30,12 @@
 #define EVALUATION_SALT       0x6576616c
 #define EVALUATION_LEAST_US   10e3
 #define EVALUATION_MOST_US    60e6
-#define EVALUATION_NOTICED_US 10e6 /* where a notice is to meet it */
+#define EVALUATION_NOTICED_US 10e6 /* at least, if a notice is to meet the evaluation */
 #define MOMENTS_SALT          0x6d6f6d656e
 #define SUMS_SALT             0x73756d73
 #define MOMENTS_LEAST_US      1e3
 #define RESOLUTION            ((uint64_t)1 << 20)
-#define LONG_STEP_US          200000 /* the other histories have no longer ones */
+#define LONG_STEP_US          200000 /* other histories have no longer steps */
 
 static bool others_need_their_times(const struct sim *sim)
 {
@@ -43,13 +43,13 @@ static bool others_need_their_times(const struct sim *sim)
            sim_bits_alone(sim) || sim->spec.elastic.evict_stragglers.factor > 0;
 }
 
-/* Return a time that is as likely to be in each decade. */
+/* Return a time that is equally likely in each decade. */
 static double between(double least, double most, uint64_t draw)
 {
     return least * pow(most / least, (double)(draw % RESOLUTION) / (double)RESOLUTION);
 }
 
-/* Draw by the seed alone, so that other draws are the same with and without. */
+/* Draw by the seed alone, so that other draws are the same with and without a scale. */
 void sim_scale_draw(struct sim *sim)
 {
     uint64_t draw = sim_mix(sim->seed, SCALED_SALT);

@@ -14,10 +14,10 @@ uint64_t sim_scale_restore_ns(const struct sim *sim, uint64_t instance, uint64_t
 uint64_t sim_scale_start_max_ns(const struct sim *sim);
 
 /** sim_scale_moments_ns() - return how much later than the rest of its state the moments reach the
- * process of @instance in @generation: in histories of long steps up to half of one */
+ * process of @instance in @generation: in histories of long steps up to half a step */
 uint64_t sim_scale_moments_ns(const struct sim *sim, uint64_t instance, uint64_t generation);
 
-/** sim_scale_sums_ns() - return how long the sums take that the process of @instance has asked for
+/** sim_scale_sums_ns() - return how long the sums take that the process of @instance has requested
  * in @generation: up to two steps */
 uint64_t sim_scale_sums_ns(const struct sim *sim, uint64_t instance, uint64_t generation);
 
@@ -29,10 +29,10 @@ uint64_t sim_scale_evaluation_max_ns(const struct sim *sim);
  * pipeline has at most a stage for each unit. 0: not longer */
 uint64_t sim_scale_beyond_ns(const struct sim *sim);
 
-/** sim_scale_long_step_ns() - return how long one worker alone computes a step, in histories in
- * which that takes longer than in most; 0: in others */
+/** sim_scale_long_step_ns() - return how long one worker alone computes a step, in histories of
+ * long steps; 0: in others */
 uint64_t sim_scale_long_step_ns(const struct sim *sim);
 
-/** sim_scale_errand_ns() - draw how long the next work on files takes that does not stop firnd
- * (daemon/core/errand.h), and whether it sees the files as they are at its begin */
+/** sim_scale_errand_ns() - draw how long the next errand (daemon/core/errand.h) takes, and whether
+ * it sees the files as they are at its start */
 uint64_t sim_scale_errand_ns(struct sim *sim, bool *ret_early);

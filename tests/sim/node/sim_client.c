@@ -1,11 +1,11 @@
 /*
- * Requests and watches: everything between a daemon and the store that can be late or get lost.
+ * Requests and watches: everything between a daemon and the store that can be late or lost.
  *
  * A request arrives, is carried out, and its answer comes back. The client stops waiting after a
- * second, whether or not the request was carried out. A request that could not get through is
- * retried for a while, as TCP does even for a process that has given up or died. A watch reads the
- * store a little after every change and once a second. It delivers the changes that it has not
- * delivered yet, or all keys if those changes are compacted.
+ * second, whether or not the request was carried out. A request that did not get through is retried
+ * for a while, as TCP does even for a process that has given up or died. A watch reads the store
+ * shortly after every change and once a second. It delivers the changes that it has not delivered
+ * yet, or all keys if those changes are compacted.
  */
 #include <errno.h>
 #include <string.h>
@@ -50,10 +50,10 @@ struct kv_watch {
     char *prefix, *before; /* before: NULL: no end */
     struct kv_watch_callbacks callbacks;
     void *user;
-    int64_t told; /* all up to this revision; 0: nothing yet */
+    int64_t told; /* delivered up to this revision; 0: nothing yet */
     bool away;    /* reported as away */
-    bool tells;   /* a callback is running: */
-    bool ended;   /* no listener is left: freed when the stream is drained */
+    bool tells;   /* a callback is running */
+    bool ended;   /* no listener is left: freed after the callback */
     uint64_t heard_ns, look_ns;
     struct sim_event *look;
 };
@@ -91,7 +91,7 @@ static void request_free(struct kv_request *request)
     free(request);
 }
 
-/* The end, as the client sees it. */
+/* Report the end of the request to the client. */
 static void tell(struct kv_request *request, const struct kv_result *result)
 {
     kv_callback done = request->done;
@@ -190,7 +190,7 @@ static void arrive(void *context)
         carry_out(request);
         if (sim_chance(sim, STREAM_DELAYS, store->lost_answers_percent)) {
             if (!request->done)
-                request_free(request); /* else the deadline ends it */
+                request_free(request); /* otherwise the deadline ends it */
             return;
         }
     }
@@ -249,7 +249,7 @@ static void mend_late(void *context)
     sim_node_disturb(&request->store->sim->nodes[request->place]);
 }
 
-/* A plan that is to come too late: its writer is cut off, and so is the request, until then. */
+/* Delay a plan: until it arrives, its writer and the request are cut off. */
 static void delay_plan(struct kv_request *request)
 {
     struct sim_store *store = request->store;
@@ -271,8 +271,8 @@ static void delay_plan(struct kv_request *request)
     request->travel = sim_post(sim, there_ns, NULL, arrive, request);
 }
 
-/* The record lacks its guard: only a record after a generation that goes back shows this bug, so
- * many records are late. */
+/* Delay many records that lack their guard: only a record that arrives after a generation that goes
+ * back shows this bug. */
 static void delay_unguarded_record(struct kv_request *request)
 {
     struct sim *sim = request->store->sim;

@@ -1,7 +1,7 @@
 /*
  * Errands (daemon/core/errand.h) without threads: at once, or in the time that a slow file server
- * takes (sim_scale.h). The work is done at its begin or at its end, and one that is left is never
- * done.
+ * takes (sim_scale.h). The work is done at the start or at the end of that time. An abandoned
+ * errand is never done.
  */
 #include "daemon/core/errand.h"
 

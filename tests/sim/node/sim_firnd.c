@@ -220,7 +220,7 @@ static void on_registered(void *context, enum registry_state state, const struct
     daemon->node.registered = state == REGISTRY_REGISTERED;
     sim_trace(sim_now, "%s: registration %d %s", daemon->config->node, state,
               error ? error->text : "");
-    if (state == REGISTRY_REFUSED) /* it ends, and systemd starts it again */
+    if (state == REGISTRY_REFUSED) /* firnd ends, and systemd starts it again */
         sim_post(sim_now, sim_now->now_ns, NULL, restart,
                  &sim_now->nodes[firnd_of_daemon(daemon)->node]);
     fencing_look(daemon->fencing);
@@ -360,7 +360,7 @@ void sim_firnd_end(struct sim_node *node, bool gently)
     for (unsigned i = 0; i < node->sim->worker_count; i++)
         if (node->sim->workers[i]->node == node->index && !node->sim->workers[i]->listening)
             sim_worker_kill(node->sim->workers[i]); /* PR_SET_PDEATHSIG */
-    firnd->client.dead = !gently;                   /* nothing more is sent */
+    firnd->client.dead = !gently;                   /* a killed firnd sends nothing more */
     leading_free(daemon->leading);
     suspicion_free(daemon->suspicion);
     earlier_report_free(daemon->earlier);

@@ -1,6 +1,6 @@
 /*
  * The checkpoint folders of nodes with local disks, for checkpoints with copies. Each folder holds
- * shares of checkpoints: shares that its workers wrote and copies of other nodes' shares.
+ * shares that the node's workers wrote, and copies of other nodes' shares.
  */
 #pragma once
 
@@ -15,12 +15,12 @@ struct sim_part;
 /* A checkpoint's folder on one node: step-N.gG.part, then under its final name. */
 struct sim_folder {
     uint64_t step, generation;
-    bool placed;     /* it has its final name */
-    uint64_t seal;   /* of its manifest, unlike that of any other attempt; 0: none */
-    bool receipt;    /* a mark in the folder: */
-    uint64_t copied; /* of which nodes' shares it has copies, a bit each */
-    uint64_t ranks;  /* ranks whose files are here, a bit each */
-    struct sim_unit units[SIM_UNITS]; /* all that is in them */
+    bool placed;                      /* it has its final name */
+    uint64_t seal;                    /* of its manifest, different for every attempt; 0: none */
+    bool receipt;                     /* the folder has a receipt, which lists */
+    uint64_t copied;                  /* the nodes of whose shares it has copies, a bit each */
+    uint64_t ranks;                   /* ranks whose files are here, a bit each */
+    struct sim_unit units[SIM_UNITS]; /* the content of these files */
 };
 
 struct sim_folders {
@@ -33,23 +33,23 @@ struct sim_folder *sim_folder_part(const struct sim *sim, unsigned node, uint64_
                                    uint64_t generation);
 struct sim_folder *sim_folder_placed(const struct sim *sim, unsigned node, uint64_t step);
 
-/** sim_folders_write() - a rank's share, on its own node */
+/** sim_folders_write() - Write a rank's share on its own node */
 void sim_folders_write(struct sim *sim, unsigned node, const struct sim_part *part);
 /** sim_folders_copy() - Copy the files of @ranks from @from to @to; false: @from lacks them */
 bool sim_folders_copy(struct sim *sim, unsigned from, unsigned to, uint64_t step,
                       uint64_t generation, uint64_t ranks);
-/** sim_folders_place() - Give the checkpoint of @seal its final name; a folder of that name makes
- * room */
+/** sim_folders_place() - Give the checkpoint of @seal its final name; drop a folder of that name
+ */
 void sim_folders_place(struct sim *sim, unsigned node, uint64_t step, uint64_t generation,
                        uint64_t seal);
 void sim_folders_abandon(struct sim *sim, unsigned node, uint64_t step, uint64_t generation);
-/** sim_folders_sweep() - checkpoint_sweep() of this node */
+/** sim_folders_sweep() - Do checkpoint_sweep() on this node */
 void sim_folders_sweep(struct sim *sim, unsigned node, const struct checkpoint_sweep *sweep);
-/** sim_folders_wipe() - the disk is lost; sim_folders_lose() - one checkpoint is; false: not there
+/** sim_folders_wipe() - Lose the disk; sim_folders_lose() - Lose one checkpoint; false: none there
  */
 void sim_folders_wipe(struct sim *sim, unsigned node);
 bool sim_folders_lose(struct sim *sim, unsigned node, uint64_t step);
 
-/** sim_folders_find() - @unit of a checkpoint, on one of @nodes (a bit each); NULL */
+/** sim_folders_find() - Find @unit of a checkpoint on one of @nodes (a bit each); NULL: none */
 const struct sim_unit *sim_folders_find(const struct sim *sim, uint64_t nodes, uint64_t step,
                                         uint64_t generation, unsigned unit);

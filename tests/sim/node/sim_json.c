@@ -1,7 +1,7 @@
 /*
  * A cache of parsed JSON. A leader reads every key of its job after every change, and few of
- * thousands of texts differ. The trees are only read, so a tree made from the same bytes will do.
- * The real code parses every text when it is first met.
+ * thousands of texts differ. Callers only read the trees, so one tree serves all equal texts. The
+ * real code parses a text that the cache lacks.
  */
 #include <jansson.h>
 #include <string.h>

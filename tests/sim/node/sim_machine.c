@@ -1,6 +1,6 @@
 /*
- * The system calls of the real code, answered by the simulator. The linker takes these functions in
- * place of the libraries' own. Functions that are still needed for real are wrapped
+ * The simulator's versions of system calls and library functions. The linker takes them in place of
+ * the libraries' own. Functions that the simulator also needs for real are wrapped
  * (CMakeLists.txt).
  */
 #include <errno.h>
@@ -131,7 +131,7 @@ int __wrap_checkpoint_look(const char *path, struct error *error)
     return error_set(error, sim_now->seed % 2 == 0 ? -ENOENT : -EBADMSG, "%s is lost", path);
 }
 
-/* A node's own folder. */
+/* Sweep a node's own folder. */
 int __wrap_checkpoint_sweep(const struct checkpoint_sweep *sweep, struct error *error)
 {
     char name[NAME_SIZE];
@@ -223,7 +223,7 @@ void http_client_free(struct http_client *client)
 
 void http_client_set_token(struct http_client *client, const char *token)
 {
-    (void)client; /* no node of the simulated cluster has one */
+    (void)client; /* no simulated node has one */
     (void)token;
 }
 

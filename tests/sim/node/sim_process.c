@@ -72,7 +72,7 @@ void worker_process_free(struct worker_process *process)
 
 /* ---- connecting ---- */
 
-/* The worker's control thread, when it gets to it. */
+/* Accept the connection on the worker's control thread. */
 static void accept_daemon(void *context)
 {
     struct sim_worker *worker = context;

@@ -258,7 +258,7 @@ static bool holds(const struct sim_store *store, const struct kv_compare *compar
     return value == compare->value;
 }
 
-/* Planted bugs: a guard that is left out. */
+/* Planted bugs: the store ignores a guard. */
 static bool left_out(const struct sim_store *store, const struct kv_compare *compare,
                      const struct kv_operation *operation)
 {
@@ -271,7 +271,7 @@ static bool left_out(const struct sim_store *store, const struct kv_compare *com
     return false;
 }
 
-/* Planted bug: a change that waits for a node that is gone is never superseded. */
+/* Planted bug: a change that waits for an absent node is never superseded. */
 static bool gets_stuck(const struct sim_store *store, const struct kv_operation *operations,
                        size_t count)
 {

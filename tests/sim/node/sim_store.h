@@ -1,8 +1,8 @@
 /*
- * etcd as firnd uses it: keys with revisions, leases that run out, guarded transactions, watches
- * that lag, resume, and start over after a compaction. Answers are late or lost; a request whose
+ * etcd as firnd uses it: keys with revisions, leases that expire, guarded transactions, watches
+ * that lag, resume, and start over after a compaction. Answers may be late or lost; a request whose
  * client has given up may still be carried out. Data survive an outage, and leases begin anew after
- * it, as etcd's do.
+ * it, as in etcd.
  */
 #pragma once
 
@@ -41,31 +41,31 @@ struct sim_store {
     struct kv_watch *watches;
     struct kv_request *requests;
     unsigned lost_answers_percent, late_requests_percent;
-    uint64_t late_plan_ns; /* how late the next plan arrives; 0: as soon as it can */
+    uint64_t late_plan_ns; /* delay of the next plan; 0: none */
 };
 
-/* One process's connection: a `struct kv` of its own. */
+/* The connection of one process, with its own `struct kv`. */
 struct sim_client {
     struct kv kv;
     struct sim *sim;
     uint64_t id;
     unsigned place;
     const struct sim_pause *pause; /* of the process */
-    bool dead;                     /* the process is gone: nothing is sent any more */
+    bool dead;                     /* the process is gone: it sends nothing more */
 };
 
 struct sim_store *sim_store_new(struct sim *sim);
 void sim_store_free(struct sim_store *store);
 void sim_client_init(struct sim_client *client, struct sim *sim, unsigned place,
                      const struct sim_pause *pause);
-/** sim_client_done() - no request or watch of it calls back any more */
+/** sim_client_done() - End the client: none of its requests or watches calls back any more */
 void sim_client_done(struct sim_client *client);
 
 const struct sim_store_key *sim_store_find(const struct sim_store *store, const char *key);
-/** sim_store_put() - an operator's write, at once */
+/** sim_store_put() - Write a key at once, as operator */
 void sim_store_put(struct sim_store *store, const char *key, const char *value);
 void sim_store_delete(struct sim_store *store, const char *key);
 void sim_store_set_down(struct sim_store *store, bool down);
 void sim_store_compact(struct sim_store *store);
-/** sim_store_lease_client() - Return the client whose lease the key @name hangs on; 0: none */
+/** sim_store_lease_client() - Return the client whose lease holds the key @name; 0: none */
 uint64_t sim_store_lease_client(const struct sim_store *store, const char *name);

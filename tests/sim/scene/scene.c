@@ -66,7 +66,7 @@ static void look_at_state(struct scene *scene)
         fail_msg("%s", error.text);
 }
 
-/* Called after every event, so that no write is overlooked. */
+/* Look at the store after every event, so that no write is missed. */
 static void look(struct scene *scene)
 {
     struct sim *sim = scene->sim;
@@ -176,7 +176,7 @@ void scene_free(struct scene *scene)
     free(scene);
 }
 
-/* ---- what can be seen ---- */
+/* ---- observations ---- */
 
 bool scene_is(const struct scene *scene, const char *state)
 {

@@ -1,15 +1,15 @@
 /*
  * Scripted scenes of a cluster for tests: the simulator (tests/sim/sim.h) with a quiet cluster, in
- * which nothing goes wrong but what the test does.
+ * which all faults come from the test.
  *
  *     struct scene *scene = scene_training(3, 2);          nodes a, b and c of two slots train
  *     scene_drain(scene, 2, SCENE_NO_DEADLINE);
  *     scene_until(scene, 5, scene_plan(scene)->change.reason == PLAN_REASON_DRAIN);
  *     scene_free(scene);
  *
- * Node a leads until it is switched off or another leader is asked for. Tests see what an operator
- * sees: the plan in force and the job's state in the simulated etcd. Every checker of the simulator
- * watches, and its complaint fails the test.
+ * Node a leads until it is switched off or the test asks for another leader. Tests see the same as
+ * an operator: the plan in force and the job's state in the simulated etcd. All checkers of the
+ * simulator run, and a broken rule fails the test.
  */
 #pragma once
 
@@ -30,11 +30,11 @@
 #define SCENE_NO_DEADLINE      0
 #define SCENE_CHECKPOINT_EVERY 20 /* steps */
 
-/* The leader's writes since the job's beginning. */
+/* The leader's writes since the start of the job. */
 struct scene_writes {
     unsigned published, prepared, dropped;
     unsigned restarts_from_disk;               /* after a failure */
-    unsigned reasons[PLAN_REASON_UPGRADE + 1]; /* published for each */
+    unsigned reasons[PLAN_REASON_UPGRADE + 1]; /* plans published for each reason */
 };
 
 /* A job's plan in the store, decoded anew whenever it changes. */
@@ -89,7 +89,7 @@ void scene_fail(const struct scene *scene, double seconds, const char *condition
         }                                                                                          \
     } while (0)
 
-/* ---- what can be seen ---- */
+/* ---- observations ---- */
 
 /** scene_plan() - return the plan in force; NULL before the first */
 static inline const struct plan *scene_plan(const struct scene *scene)
@@ -109,7 +109,7 @@ bool scene_is(const struct scene *scene, const char *state);
 bool scene_says(const struct scene *scene, const char *words);
 /** scene_explains() - return whether the text of the plan in force contains @words */
 bool scene_explains(const struct scene *scene, const char *words);
-/** scene_committed() - return the last step that is committed and not lost */
+/** scene_committed() - return the last committed step that is not lost */
 uint64_t scene_committed(const struct scene *scene);
 /** scene_checkpoint() - return the step of the newest recorded checkpoint; 0: none */
 uint64_t scene_checkpoint(const struct scene *scene);

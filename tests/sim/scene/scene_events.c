@@ -12,7 +12,7 @@
 
 #define ELECTION_SECONDS 20
 
-/* The checkers excuse what follows from an event. */
+/* Note a disturbance of @node: the checkers excuse its consequences. */
 static struct sim_node *disturb(struct scene *scene, unsigned node)
 {
     sim_node_disturb(&scene->sim->nodes[node]);

@@ -1,4 +1,4 @@
-/* The events of a scene: what an operator does, and what goes wrong. */
+/* The events of a scene: actions of an operator, and faults. */
 #pragma once
 
 #include "sim/scene/scene.h"
@@ -10,12 +10,12 @@ void scene_wish(struct scene *scene, const struct desired_record *wish);
 /** scene_drain() - drain @node, which leaves at @deadline_ns; SCENE_NO_DEADLINE: at any time */
 void scene_drain(struct scene *scene, unsigned node, uint64_t deadline_ns);
 void scene_drain_no_more(struct scene *scene, unsigned node);
-/** scene_stop_daemon() - stop firnd as systemd does; its workers go on */
+/** scene_stop_daemon() - stop firnd as systemd does; its workers continue */
 void scene_stop_daemon(struct scene *scene, unsigned node);
 /** scene_start_daemon() - start firnd, which finds the running workers */
 void scene_start_daemon(struct scene *scene, unsigned node);
 /** scene_upgrade() - install programs of the next link protocol, and restart firnd: new workers
- * speak it, and the running ones train on */
+ * speak it, and the running workers train on */
 void scene_upgrade(struct scene *scene, unsigned node);
 /** scene_take_out() - take a slot out of service: for a while if @comes_back, else until
  * scene_excuse() */

@@ -1,4 +1,4 @@
-/* Scenes of a job that fails for a cause of its own: the loss of a step is NaN. */
+/* Scenes of a job that fails because the loss of a step is NaN. */
 #include "membership/kv/keys.h"
 #include "sim/fault/sim_faults.h"
 #include "sim/scene/scene_events.h"
@@ -13,7 +13,7 @@ static bool holds(const struct sim_worker *worker)
     return worker->state.holds && worker->state.applied_step + 1 == NAN_STEP;
 }
 
-/* Both workers of the node hold the step, hear no more of it, and could continue. */
+/* Pause both workers of the node when they hold the step: they hear no more, but could continue. */
 static void hold_back(struct scene *scene, unsigned node)
 {
     struct sim *sim = scene->sim;
@@ -24,7 +24,7 @@ static void hold_back(struct scene *scene, unsigned node)
     sim_worker_pause(second, sim->now_ns + HELD_BACK_NS);
 }
 
-/* With more than one node the workers of the last one hear of the divergence last. */
+/* With more than one node, the workers of the last node hear of the divergence last. */
 static void expect_divergence(unsigned nodes)
 {
     struct scene *scene = scene_new(nodes, 2);

@@ -1,6 +1,6 @@
 /*
- * Scenes in which a node is drained, or announces that it goes: the job hands over in memory, or
- * leaves a checkpoint where there is no time, or no room, for that.
+ * Scenes in which a node is drained, or announces that it will leave: the job hands over in memory,
+ * or writes a checkpoint if there is no time, or no room, for that.
  */
 #include "sim/scene/scene_events.h"
 
@@ -21,8 +21,7 @@ static void test_draining_hands_over_and_leaves(void **state)
 }
 
 /*
- * Start three stages on three nodes, of which one is preempted at a given time; two nodes are
- * enough.
+ * Start three stages on three nodes and preempt one node at a given time; two nodes are enough.
  */
 static struct scene *start_preempted(uint64_t left_ns)
 {
@@ -87,7 +86,7 @@ static void test_a_job_that_cannot_do_without_a_draining_node_checkpoints_and_wa
     scene_free(scene);
 }
 
-/* The new worker takes the place of the one that leaves, in any order of their names. */
+/* The new worker takes the place of the leaving worker, in any order of their names. */
 static void test_who_stays_keeps_its_stage(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /*
  * Scenes of a job's life: it starts, is scaled, freezes, pauses and is cancelled, and its leader
- * and daemons change. Tests of the leader's decisions, and of their words.
+ * and daemons change. They test the leader's decisions and their texts.
  */
 #include <string.h>
 
@@ -65,7 +65,7 @@ static void test_a_job_begins_from_a_checkpoint_behind_its_generation(void **sta
     scene_free(scene);
 }
 
-/* The nodes that leave have the newest checkpoint, which may be on its way into an object store. */
+/* The leaving nodes have the newest checkpoint, which may be on its way into an object store. */
 static void test_an_empty_plan_says_where_files_lie(void **state)
 {
     (void)state;
@@ -115,7 +115,7 @@ static void test_pinned_layouts_are_followed(void **state)
 /* The job's own schedule freezes its first layer after this step, and the second as much later. */
 #define FREEZES_AFTER 500
 
-/* As the leader knows it. */
+/* Return the number of frozen layers that the leader knows. */
 static unsigned frozen_layers(const struct scene *scene)
 {
     char name[KV_KEY_MAX];
@@ -178,7 +178,8 @@ static void test_a_loss_at_the_start_is_no_lost_work(void **state)
     scene_free(scene);
 }
 
-/* The leader leaves a layout in which one node has the only replicas even without a gain in speed.
+/* The leader changes a layout in which one node has the only replicas, even without a gain in
+ * speed.
  */
 static void test_stages_are_spread_when_another_node_can_have_copies(void **state)
 {
@@ -264,7 +265,7 @@ static void test_a_new_leader_carries_on_with_what_is_prepared(void **state)
     scene_free(scene);
 }
 
-/* The view that the leader has of the job. */
+/* Return the leader's view of the job. */
 static struct view *view_of_leader(struct scene *scene)
 {
     struct sim *sim = scene->sim;

@@ -1,6 +1,7 @@
 /*
- * Scenes with a slot slower than its peers, as rank 0 measures and judges it: another slot takes
- * over, or the job continues without the slot; the slot returns on probation, and must not flap.
+ * Scenes with a slot that is slower than its peers, as rank 0 measures and judges it: another slot
+ * takes over, or the job continues without the slow slot. The slot returns on probation, and must
+ * not flap.
  */
 #include "base/timeouts.h"
 #include "sim/scene/scene_events.h"
@@ -38,8 +39,8 @@ static struct scene *start(unsigned nodes, unsigned devices)
 }
 
 /*
- * Make a slot so slow that rank 0 measures @times: of the steps of a window, the one that exceeds
- * the others most counts as fast.
+ * Make a slot so slow that rank 0 measures @times: the step of a window that exceeds its reference
+ * most counts as fast.
  */
 static void slow_down(struct scene *scene, unsigned node, double times)
 {
@@ -102,7 +103,7 @@ static void test_its_lanes_move_and_come_back(void **state)
     assert_int_equal(scene_plan(scene)->layout.worker_count, 2);
     assert_int_equal(lanes_of(scene, 1), 2);
     check_relieved(scene, 1, 1);
-    for (unsigned i = 0; i < 5; i++) { /* slow and well in turn */
+    for (unsigned i = 0; i < 5; i++) { /* alternately slow and fast */
         slow_down(scene, 1, i % 2 ? 2 : 1);
         scene_run(scene, TERM_SECONDS / 6);
     }
@@ -204,7 +205,8 @@ static void test_a_new_firnd_begins_with_a_clean_slate(void **state)
     scene_free(scene);
 }
 
-/* A slow slot is better than none: after a loss the leader plans with it, at its slow speed. */
+/* A slow slot is better than none: after a loss the leader uses it, and plans with its low speed.
+ */
 static void test_it_helps_out_when_it_is_needed(void **state)
 {
     (void)state;

@@ -1,13 +1,13 @@
 /*
- * Scenes of nodes of different kinds in one cluster, mainly during an upgrade node by node: the
- * nodes that may share a job, the time when a job moves over, and that the move loses no step.
+ * Scenes of different nodes in one cluster, mainly during an upgrade node by node: which nodes may
+ * share a job, when a job moves to the upgraded nodes, and that the move loses no step.
  */
 #include <stdio.h>
 
 #include "elastic/plan/versions.h"
 #include "sim/scene/scene_events.h"
 
-#define LEASE_SECONDS 12 /* a node that is gone is known to be gone */
+#define LEASE_SECONDS 12 /* until the loss of a node is known */
 #define TEXT_SECONDS  2  /* the leader writes the job's state now and then */
 
 static struct scene *start(unsigned nodes, unsigned slots, unsigned devices_min)
@@ -54,7 +54,7 @@ static void test_unlike_nodes_do_not_share_a_job(void **state)
     assert_string_equal(scene_plan(scene)->numerics, "Skylake"); /* most slots */
     assert_int_equal(scene_plan(scene)->layout.worker_count, 4);
     assert_int_equal(scene_rank(scene, 0, 0), -1);
-    /* The job does not move even when its own kind is gone, and the leader gives the reason. */
+    /* The job does not move even without nodes of its own kind, and the leader gives the reason. */
     scene_kill_node(scene, 1);
     scene_kill_node(scene, 2);
     scene_run(scene, LEASE_SECONDS);
@@ -95,7 +95,7 @@ static void test_unlike_slots_of_a_node_do_not_share_a_job(void **state)
     assert_int_equal(scene_plan(scene)->layout.worker_count, 4);
     assert_int_equal(scene_rank(scene, 0, 2), -1);
     assert_int_equal(scene_rank(scene, 1, 2), -1);
-    /* The job does not take unlike slots even if no others are left. */
+    /* The job does not take unlike slots even if no other slots are left. */
     scene_kill_node(scene, 0);
     scene_kill_node(scene, 1);
     scene_run(scene, LEASE_SECONDS);
@@ -110,7 +110,7 @@ static void test_unlike_slots_of_a_node_do_not_share_a_job(void **state)
 
 /* ---- upgrades ---- */
 
-/* The old workers train on until the last node is upgraded, then they make room. */
+/* The old workers train until the last node is upgraded; then new workers replace them. */
 static void test_a_job_moves_over_when_all_nodes_are_upgraded(void **state)
 {
     (void)state;
@@ -160,7 +160,8 @@ static void test_a_worker_lost_on_an_upgraded_node_has_no_successor(void **state
     scene_free(scene);
 }
 
-/* No node can use the surviving state: the leader does not wait for workers that no node starts. */
+/* No node can use the surviving state: the leader does not wait for workers that no node can start.
+ */
 static void test_after_a_failure_that_old_workers_cannot_make_up_for(void **state)
 {
     (void)state;
@@ -206,7 +207,7 @@ static void test_old_slots_that_do_not_serve_are_not_waited_for(void **state)
     }
 }
 
-/* A node whose firnd is away for longer than its lease is first left out of the plan, as always. */
+/* The plan first leaves out a node whose firnd is away for longer than its lease, as always. */
 static void test_a_node_that_is_gone_does_not_hold_up_the_others(void **state)
 {
     (void)state;
@@ -247,7 +248,7 @@ static void test_a_job_begins_on_the_kind_of_most_slots(void **state)
     (void)state;
     struct scene *scene = scene_new(3, 2);
     scene->sim->nodes[0].links = 3;
-    /* concerns arithmetic only: lifts nothing here */
+    /* concerns numerics only, and has no effect here */
     scene->sim->spec.elastic.mixed_devices = true;
     scene_begin(scene);
     scene_progress(scene, 5);

@@ -1,14 +1,14 @@
 /*
  * Replay a spot trace in the simulator (tests/sim): firn's own leader, agents and protocol, on
  * simulated time, with nodes that come and go as in the trace. The durations of a step, a start, a
- * restore and a move of state are given. The report is the goodput: steps committed, as a share of
- * the steps that the slots of each moment could have done undisturbed, at the speed at which so
- * many slots do them in a simulation without a trace. The report compares it with "stop all,
- * restart from the last checkpoint" on the same trace, computed by arithmetic with every doubt in
- * its favour: its steps take as long as the undisturbed ones, it detects at once, and its
- * rendezvous takes no time.
+ * restore and a move of state are given. The report is the goodput: the committed steps, as a
+ * fraction of the steps that the present slots could have done undisturbed, at the speed of so many
+ * slots in a simulation without a trace. The report compares it with "stop all, restart from the
+ * last checkpoint" on the same trace. That is computed by arithmetic, with every doubt in its
+ * favour: its steps take as long as undisturbed steps, it detects at once, and its rendezvous takes
+ * no time.
  *
- * A node that goes loses its power: no notice, no closed connection.
+ * A node that leaves loses its power: no notice, no closed connection.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -63,7 +63,7 @@ static void play(void *context)
 
 /* ---- undisturbed steps ---- */
 
-/* A replica carries whole lanes, so the longest one counts. */
+/* A replica carries whole lanes, so the replica with the most lanes counts. */
 static double lanes_seconds(const struct setting *setting, unsigned slots)
 {
     unsigned replicas = MIN(slots, (unsigned)SIM_LANES);
@@ -71,7 +71,8 @@ static double lanes_seconds(const struct setting *setting, unsigned slots)
 }
 
 /*
- * Replicas alone: the simulator's pipelines know no bubble, and the possible steps must be known.
+ * Ask for replicas alone: the simulator's pipelines have no bubble, and the possible steps must be
+ * known.
  */
 static void ask_for_one_stage(struct sim *sim)
 {
@@ -82,7 +83,7 @@ static void ask_for_one_stage(struct sim *sim)
     sim_store_put(sim->store, keys_job(key, SIM_CLUSTER, SIM_JOB, "desired"), text);
 }
 
-/* Run until so many steps are committed; return when, to a hundredth of a step. */
+/* Run until @step steps are committed; return the time, to a hundredth of a step. */
 static double await_step(struct sim *sim, double step_seconds, uint64_t step)
 {
     while (sim->check->committed_step < step &&
@@ -91,7 +92,7 @@ static double await_step(struct sim *sim, double step_seconds, uint64_t step)
     return (double)sim->now_ns / NS;
 }
 
-/* The time of a step on @slots nodes that all stay: its lanes, reduction, commit and apply. */
+/* Measure a step on @slots nodes that all stay: its lanes, reduction, commit and apply. */
 static double measure_step(const struct setting *setting, const struct sim_costs *costs,
                            unsigned slots)
 {
@@ -110,7 +111,7 @@ static double measure_step(const struct setting *setting, const struct sim_costs
     return seconds;
 }
 
-/* By the number of slots, from 1 on. */
+/* Measure steps for each number of slots, from 1 on. */
 static double *measure_steps(const struct setting *setting, const struct sim_costs *costs,
                              unsigned most)
 {

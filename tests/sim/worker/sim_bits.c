@@ -18,7 +18,7 @@
 #define GAP_NS            (9 * NS_PER_SECOND)
 #define RETRY_NS          (NS_PER_SECOND / 3)
 #define TRIES_MAX         20
-#define EXCUSES           4 /* times that an operator checks the slots out of service */
+#define EXCUSES           4 /* times that an operator excuses the slots out of service */
 #define NOTICED_STEPS_MAX (SIM_UNITS + 2)
 
 enum flip_kind { FLIP_GRADIENT, FLIP_PARAMETER, FLIP_MOMENT, FLIP_KINDS };
@@ -27,8 +27,8 @@ static const char *const kind_words[FLIP_KINDS] = {"the gradients", "a parameter
 
 enum flip_state {
     FLIP_TO_COME,
-    FLIP_ARMED,  /* of gradients: when its worker holds next */
-    FLIP_STRUCK, /* some state, or a step that is held, is wrong */
+    FLIP_ARMED,  /* of gradients: strikes when its worker next holds a step */
+    FLIP_STRUCK, /* some state, or a held step, is wrong */
     FLIP_OVER,
 };
 
@@ -36,7 +36,7 @@ struct flip {
     struct sim *sim;
     enum flip_kind kind;
     enum flip_state state;
-    const struct sim_worker *worker; /* stays valid until the end, also after its death */
+    const struct sim_worker *worker; /* valid until the end, even after its death */
     unsigned unit, tries;
     uint64_t step;        /* FLIP_GRADIENT: the flipped step; else the boundary before */
     uint64_t from, until; /* generations that have it; UINT64_MAX: not over */
@@ -48,7 +48,7 @@ struct sim_bits {
     struct flip flips[FLIPS_MAX];
 };
 
-/* Bugs of other rules are looked for in the histories that they have always had. */
+/* Return whether the run has a planted bug of another rule, whose histories must not change. */
 static bool is_other_bug(const struct sim *sim)
 {
     return sim->bug != BUG_NONE && sim->bug != BUG_UNSEEN_STATE &&
@@ -98,7 +98,7 @@ static unsigned keepers_of(const struct plan *plan, unsigned unit)
     return keepers;
 }
 
-/* A worker can be hit in the middle of training, in a unit that another replica has, too. */
+/* Return whether the worker trains, and another replica has the unit, too. */
 static bool can_be_hit(const struct sim_worker *worker, unsigned unit)
 {
     return worker->alive && worker->engine && !worker->first_commit &&
@@ -125,7 +125,7 @@ static bool is_open(const struct flip *flip)
     return flip->state == FLIP_ARMED || flip->state == FLIP_STRUCK;
 }
 
-/* Only one flip is open at a time: a dispute must be attributable to its flip. */
+/* Only one flip may be open at a time: a dispute must be attributable to its flip. */
 static bool another_is_open(const struct sim *sim)
 {
     for (unsigned i = 0; i < sim->bits->count; i++)
@@ -183,8 +183,8 @@ bool sim_bits_flips_gradient(struct sim_worker *worker, unsigned unit)
     return false;
 }
 
-/* An operator finds nothing wrong with the slots. Where steps or the last evaluation are long, so
- * is the time until replicas are found to differ: the operator keeps looking. */
+/* An operator finds nothing wrong with the slots. With long steps or a long last evaluation, the
+ * replicas are found to differ late: the operator keeps looking. */
 static void excuse(void *context)
 {
     struct sim *sim = context;
@@ -217,7 +217,7 @@ void sim_bits_begin(struct sim *sim)
 
 /* ---- check the reaction ---- */
 
-/* Of state, or of a step that is held. */
+/* Find a flip that has struck state, or (not @of_state) a held step. */
 static const struct flip *find_struck(const struct sim *sim, uint64_t generation, bool of_state)
 {
     for (unsigned i = 0; sim->bits && i < sim->bits->count; i++) {
@@ -243,14 +243,15 @@ bool sim_bits_excuse(const struct sim *sim)
     return false;
 }
 
-/* In a history of its own nothing but a dispute brings about such a plan. */
+/* Return whether @plan continues with the wrong bit. Without other faults only a dispute causes a
+ * plan that lets the step stand. */
 static bool goes_on_with(const struct sim *sim, const struct flip *flip, const struct plan *plan)
 {
     bool stands = plan->start.has_commit && plan->start.commit.step == flip->step;
     if (plan->start.source != PLAN_SOURCE_MEMORY)
         return false;
     if (flip->kind == FLIP_GRADIENT)
-        return stands && !sim->bits->alone; /* else other values are found in it */
+        return stands && !sim->bits->alone; /* alone: the dispute has found the right values */
     return true;
 }
 

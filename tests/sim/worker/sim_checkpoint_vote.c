@@ -1,6 +1,6 @@
 /*
- * The vote on a checkpoint while a step is computed: the real one (protocol/checkpoint_vote.h),
- * with what worker/session/checkpoint_duty.c does around it.
+ * The vote on a checkpoint while a step is computed: the real vote (protocol/checkpoint_vote.h), as
+ * worker/session/checkpoint_duty.c uses it.
  */
 #include "protocol/checkpoint_vote.h"
 

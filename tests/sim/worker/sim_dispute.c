@@ -77,7 +77,7 @@ bool dispute_at_claims(struct sim_worker *worker)
     return worker->alive;
 }
 
-/* The state of this slot is not to be trusted: firnd has to know before the worker may leave. */
+/* This slot cannot be trusted: firnd must know before the worker may leave. */
 static void leave_service(struct sim_worker *worker)
 {
     worker->rounds.disputed = DISPUTE_NOTHING;
@@ -86,7 +86,7 @@ static void leave_service(struct sim_worker *worker)
     worker_go(worker, POINT_OUT);
 }
 
-/* Planted bug: the others are accused, if there are any. */
+/* Planted bug: rank 0 accuses the other ranks, if there are any. */
 static void accuse_others(struct sim_worker *root)
 {
     struct dispute_verdict *verdict = &root->rounds.dispute.verdict;

@@ -1,7 +1,6 @@
 /*
- * A step that goes on in another generation: the real division (protocol/division_round.h), with
- * what worker/step/kept_step.c, worker/session/step_agreement.c and worker/session/step_watch.c do
- * around it.
+ * A step that continues in another generation: the real division (protocol/division_round.h), as
+ * worker/step/kept_step.c, worker/session/step_agreement.c and worker/session/step_watch.c use it.
  */
 #include <errno.h>
 #include <limits.h>
@@ -34,7 +33,7 @@ static unsigned replica_of(const struct sim_worker *worker)
     return worker->rank / worker->plan->layout.stage_count;
 }
 
-/* The division of the coming step. */
+/* Find the division of the coming step. */
 static void find_division(const struct sim_worker *worker, struct step_division *ret_division)
 {
     step_division_plan(&worker->plan->layout, SIM_LANES, micro_batches(worker), ret_division);
@@ -58,9 +57,10 @@ bool sim_division_owns(const struct sim_worker *worker, unsigned lane)
     return division.owners[lane] == replica_of(worker);
 }
 
-/* ---- what is kept ---- */
+/* ---- the kept step ---- */
 
-/* The micro-batches of this replica that the worker has computed since the step began here. */
+/* Return how many micro-batches of this replica the worker has computed since the step began here.
+ */
 static unsigned count_done(const struct sim_worker *worker, unsigned left)
 {
     const struct sim_share *share = &worker->share;
@@ -72,7 +72,7 @@ static unsigned count_done(const struct sim_worker *worker, unsigned left)
     return (unsigned)(left * (end_ns - share->from_ns) / (share->until_ns - share->from_ns));
 }
 
-/* Lanes that are complete and this replica's make subtrees. */
+/* Find the subtrees of this replica's complete lanes. */
 static void find_spans(const struct step_division *division, unsigned replica,
                        struct lane_fact *facts)
 {
@@ -116,20 +116,21 @@ void sim_division_keep(struct sim_worker *worker)
     find_spans(&division, replica, worker->share.kept.lanes);
 }
 
-/* In micro-batches, of a step or of the finished model's evaluation. */
+/* Return whether the worker computes micro-batches, of a step or of the finished model's
+ * evaluation. */
 static bool computes(const struct sim_worker *worker)
 {
     return (worker->point == POINT_FORWARD || worker->point == POINT_EVALUATE) &&
            worker->busy_until_ns > worker->sim->now_ns;
 }
 
-/* The time of one of the micro-batches that the worker computes now. */
+/* Return the time of one micro-batch that the worker computes now. */
 static uint64_t operation_ns(const struct sim_worker *worker)
 {
     struct step_division division;
     find_division(worker, &division);
     uint64_t whole_ns = worker->share.until_ns - worker->share.from_ns;
-    if (session_is_evaluating(worker)) /* of no more samples than those of a step */
+    if (session_is_evaluating(worker)) /* a micro-batch has no more samples than that of a step */
         whole_ns = worker->sim->compute_us * NS_PER_US;
     return MAX((uint64_t)1, whole_ns / MAX(1u, step_division_left(&division, replica_of(worker))));
 }
@@ -167,7 +168,8 @@ void sim_division_begin(struct sim_worker *worker)
 {
     worker->share.division.step = 0;
     if (worker->plan->start.source != PLAN_SOURCE_MEMORY)
-        worker->share.kept.step = 0; /* the round stands for that of the data: all are here */
+        worker->share.kept.step =
+            0; /* the round replaces that of the data, and gathers all ranks */
     sim_sums_begin(worker);
     worker_go(worker, POINT_OFFERS);
 }
@@ -189,7 +191,7 @@ static void begin_round(struct sim_worker *worker)
     worker_go(worker, POINT_FACTS);
 }
 
-/* Return whether the worker goes on with @status of a wait; otherwise it waits, or has broken. */
+/* Return whether the wait with @status is over; otherwise the worker waits, or its links broke. */
 static bool passes(struct sim_worker *worker, int status)
 {
     if (status && status != -EAGAIN)
@@ -246,7 +248,7 @@ static struct sim_worker *worker_of(const struct sim_worker *root, unsigned rank
     return sim_worker_at(root->sim, sim_node_index(root->sim, at->node), at->slot);
 }
 
-/* Return whether @other is in the step, or in the evaluation, that @root is in. */
+/* Return whether @other is in the same step, or in the same evaluation, as @root. */
 static bool is_in_the_same(const struct sim_worker *root, const struct sim_worker *other)
 {
     return other->generation == root->generation && other->stay.plan &&
@@ -254,7 +256,8 @@ static bool is_in_the_same(const struct sim_worker *root, const struct sim_worke
            session_is_evaluating(other) == session_is_evaluating(root);
 }
 
-/* A rank says within the step that it has the plan, so it has the commit of the step before. */
+/* Return whether all ranks have the plan and are in rank 0's step, so they have the commit of the
+ * step before. */
 static bool all_have(const struct sim_worker *root, uint64_t generation)
 {
     for (unsigned rank = 0; rank < root->plan->layout.worker_count; rank++) {
@@ -282,8 +285,8 @@ static bool is_in_step(const struct sim_worker *worker)
            worker->mesh->state == SIM_MESH_OPEN && (computes_step || evaluates);
 }
 
-/* Return whether rank 0 can break the links for the next generation. That bug shows where newcomers
- * wait for the end of a long step. */
+/* Return whether rank 0 can break the links for the next generation. BUG_HASTY_NEWCOMER shows only
+ * if newcomers wait for the end of a long step. */
 static bool may_decide(const struct sim_worker *root)
 {
     const struct sim *sim = root->sim;
@@ -296,7 +299,7 @@ static double seconds(uint64_t from_ns, uint64_t to_ns)
     return to_ns > from_ns ? (double)(to_ns - from_ns) / NS_PER_SECOND : 0;
 }
 
-/* A micro-batch is two operations, of which twice the number of stages are near the end. */
+/* The end is near with as many micro-batches left as stages. */
 static bool is_near_end(const struct sim_worker *root)
 {
     return !computes(root) || (root->share.until_ns - root->sim->now_ns) / operation_ns(root) <=
@@ -379,7 +382,7 @@ bool sim_division_leaves(struct sim_worker *worker)
 {
     uint64_t early = worker->mesh ? worker->mesh->early : 0;
     bool blind = worker->sim->bug == BUG_BLIND_SWITCH && worker->announced > worker->generation &&
-                 worker->stay.announced != worker->announced; /* once: the links stay broken */
+                 worker->stay.announced != worker->announced; /* only once: links stay broken */
     if (!worker->engine || !worker->stay.plan || worker->stay.action > STAY_EVALUATE ||
         (!blind && early <= worker->generation))
         return false;

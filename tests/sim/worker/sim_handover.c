@@ -1,6 +1,6 @@
 /*
  * The units that workers hand over: worker/state/handover.c, and the waits of its callers, around
- * the real protocol/unit_arrivals.h. A unit comes in two messages, and the second one may be late.
+ * the real protocol/unit_arrivals.h. A unit arrives in two messages; the second may be late.
  */
 #include <errno.h>
 #include <string.h>
@@ -46,7 +46,7 @@ static void send_units(struct sim_worker *worker)
     }
 }
 
-/* Take the moments that are here. */
+/* Take the moments that have arrived. */
 static void take_moments(struct sim_worker *worker)
 {
     struct sim_handover *handover = &worker->handover;
@@ -64,7 +64,7 @@ static void take_moments(struct sim_worker *worker)
     }
 }
 
-/* They arrive while the worker computes or waits. */
+/* Moments arrive while the worker computes or waits. */
 static void look_for_moments(void *context)
 {
     struct sim_worker *worker = context;
@@ -85,7 +85,7 @@ void handover_tell(struct sim_worker *worker)
         worker_report(worker, WORKER_RUNNING);
 }
 
-/* Two parts in three of a unit's state are moments. */
+/* Two thirds of a unit's state are moments. */
 static void expect_units(struct sim_worker *worker)
 {
     const struct sim *sim = worker->sim;

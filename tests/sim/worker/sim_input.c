@@ -15,12 +15,12 @@
 
 #define LACKING_PERCENT    6  /* of all jobs */
 #define EVERYWHERE_PERCENT 35 /* of the histories with an unreadable file */
-#define LATER_PERCENT      40 /* of the same: readable at first */
+#define LATER_PERCENT      40 /* of the same histories: readable at first */
 #define FIRST_NS           (2 * NS_PER_SECOND)
 #define SPAN_NS            (8 * NS_PER_SECOND)
 #define LEAST_NS           NS_PER_SECOND
 #define SPREAD_NS          (25 * NS_PER_SECOND)
-#define RESTLESS_NS        (3 * NS_PER_SECOND) /* the planted bug's generations last so long */
+#define RESTLESS_NS        (3 * NS_PER_SECOND) /* duration of the planted bug's generations */
 
 struct sim_input {
     bool drawn, lacks, ended;
@@ -32,7 +32,7 @@ int __wrap_leader_decide(const struct leader_view *view, struct leader_memory *m
 int __real_leader_decide(const struct leader_view *view, struct leader_memory *memory,
                          struct leader_decision *ret_decision, struct error *error);
 
-/* Planted bug: each generation that commits is worse than one with another number of stages. */
+/* Planted bug: after each commit the leader prefers another number of stages. */
 static void prefer_another_layout(struct leader_view *view, const struct leader_memory *memory)
 {
     const struct plan *plan = view->next ? view->next : view->plan;
@@ -57,7 +57,7 @@ int __wrap_leader_decide(const struct leader_view *view, struct leader_memory *m
     return __real_leader_decide(&restless, memory, ret_decision, error);
 }
 
-/* Bugs of other rules are looked for in the histories that they have always had. */
+/* Return whether the run has a planted bug of another rule, whose histories must not change. */
 static bool is_other_bug(const struct sim *sim)
 {
     return sim->bug != BUG_NONE && sim->bug != BUG_HASTY_LEADER;
@@ -127,7 +127,7 @@ void sim_input_refused(const struct sim_worker *worker)
         worker->sim->input->refused |= (uint64_t)1 << worker->node;
 }
 
-/* A node that the leader knows, and that takes part in jobs as far as it knows. An upgraded firnd
+/* Return whether the leader knows the node, and neither of them knows of a drain. An upgraded firnd
  * that cannot reach etcd has not heard yet that its node drains. */
 static bool serves(const struct sim *sim, unsigned node)
 {

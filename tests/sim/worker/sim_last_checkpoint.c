@@ -26,7 +26,7 @@ static bool settle_before(struct sim_worker *worker)
     const struct checkpoint_progress *progress = &snapshot->progress;
     uint64_t step = worker->state.applied_step;
     if (progress->begun.step != step)
-        sim_snapshot_end_copies(worker); /* there is no later step to wait for them in */
+        sim_snapshot_end_copies(worker); /* no later step can wait for them */
     sim_snapshot_take_result(worker);
     if (progress->commits) {
         worker_alarm(worker, MAX(snapshot->commit_done_ns, worker->sim->now_ns + RECORD_LOOK_NS));

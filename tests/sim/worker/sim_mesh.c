@@ -24,17 +24,17 @@ struct sim_message {
     unsigned from_rank, index;
     enum sim_tag tag;
     struct sim_payload payload;
-    struct bytes content; /* of the real code, in place of a payload */
+    struct bytes content; /* a message of the real code, in place of a payload */
 };
 
-/* Two directions; queues[e] holds the messages that end e has yet to receive. */
+/* A link with two directions; queues[e] holds the messages that end e has yet to receive. */
 struct sim_link {
     struct sim *sim;
     struct sim_worker *workers[2];
     struct sim_mesh *ends[2]; /* NULL: closed on this side */
     struct sim_message *queues[2], **tails[2];
     struct sim_event *pumps[2];
-    bool busy; /* something is being received: it may close an end, but the link stays */
+    bool busy; /* delivering a message, which may close an end: the link must stay */
 };
 
 static void message_free(struct sim_message *message)
@@ -216,7 +216,7 @@ void sim_mesh_reset(struct sim_mesh *mesh)
 
 static void connect_later(struct sim_peer *peer);
 
-/* A link that breaks before all are up is made again. */
+/* A link that breaks before all links are up is made again. */
 static void forget_link(struct sim_peer *peer)
 {
     if (peer->link)
@@ -246,7 +246,7 @@ bool sim_mesh_break_link(struct sim_mesh *mesh, unsigned choice)
 
 /* ---- messages ---- */
 
-/* Takes the content of @message. */
+/* Take the content of @message. */
 static void put_in_inbox(struct sim_mesh *mesh, struct sim_message *message)
 {
     sim_check_frame(mesh->sim, mesh->worker, message->generation);

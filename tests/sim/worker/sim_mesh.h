@@ -1,9 +1,9 @@
 /*
  * Links between workers, as comm/mesh/mesh.h promises them. Each worker has one mesh per
- * generation, made when both ends open the same generation with the same key. Messages of a link
- * arrive in order. A worker that finds a peer gone, or silent for failure_timeout, fails its whole
- * mesh and sends FAULT to the other peers, so a break spreads. A worker that closes in health sends
- * BYE.
+ * generation. A link is made when both ends open the same generation with the same key. Messages of
+ * a link arrive in order. A worker that finds a peer gone, or silent for failure_timeout, fails its
+ * whole mesh and sends FAULT to the other peers, so a break spreads. A worker that closes a healthy
+ * mesh sends BYE.
  */
 #pragma once
 
@@ -19,7 +19,7 @@ enum sim_tag {
     SIM_GRADIENT,
     SIM_REDUCE,
     SIM_SHADOW, /* index: stage */
-    SIM_HOLD,   /* with the real bytes, as the other rounds (sim_tree.h) */
+    SIM_HOLD,   /* with the real bytes, like the other rounds (sim_tree.h) */
     SIM_COMMIT,
     SIM_CLOSING,
     SIM_CLOSED,
@@ -55,9 +55,9 @@ struct sim_peer {
     unsigned rank;
     unsigned node, slot; /* node: index */
     struct sim_link *link;
-    unsigned end; /* mine of the link */
+    unsigned end; /* this side's end of the link */
     bool left;
-    bool answered;    /* its host did, while links are made */
+    bool answered;    /* its host answered, while links are made */
     bool joins_later; /* as comm/mesh/mesh.h has it */
     uint64_t heard_ns, backoff_ns;
     struct sim_event *attempt;
@@ -81,23 +81,23 @@ struct sim_mesh {
     struct sim_event *tick;
     struct sim_message *inbox;
     bool ends;      /* links of a generation that ended within a step, for its last checkpoint */
-    uint64_t early; /* failed for the sake of this generation; 0: a failure */
+    uint64_t early; /* the generation for which the mesh was failed; 0: a real failure */
     unsigned lost_ranks[SIM_PEERS_MAX], lost_count;
 };
 
-/** sim_mesh_open() - link the ranks of the worker's plan, with the key and the number of @named
- * @newcomer: the others may still train */
+/** sim_mesh_open() - Link the ranks of the worker's plan, with the key and the number of @named
+ * @newcomer: the other ranks may still train */
 struct sim_mesh *sim_mesh_open(struct sim_worker *worker, const struct plan *named, bool newcomer);
 void sim_mesh_fail(struct sim_mesh *mesh, int result);
-/** sim_mesh_leave_for() - Fail it because generation @early begins within the step, which all peers
- * are told */
+/** sim_mesh_leave_for() - Fail the mesh because generation @early begins within the step, and tell
+ * all peers */
 void sim_mesh_leave_for(struct sim_mesh *mesh, uint64_t early);
-/** sim_mesh_break_link() - one of its connections is reset; false: it has none */
+/** sim_mesh_break_link() - Reset one connection of the mesh; false: it has none */
 bool sim_mesh_break_link(struct sim_mesh *mesh, unsigned choice);
 /** sim_mesh_has_dead_link() - Return whether the mesh is open with a link to a peer that died
  * before @before_ns */
 bool sim_mesh_has_dead_link(const struct sim_mesh *mesh, uint64_t before_ns);
-/** sim_mesh_close() - with BYE when healthy; NULL allowed */
+/** sim_mesh_close() - Close the mesh, with BYE when healthy; NULL allowed */
 void sim_mesh_close(struct sim_mesh *mesh);
 /**
  * sim_mesh_reset() - Reset the links of a killed process: the kernel notifies the reachable peers

@@ -20,8 +20,8 @@ enum replication_phase {
     REPLICATION_MERGE, /* rank 0: all parts are read */
     REPLICATION_RECEIVE,
     SPREAD_AWAIT_RECEIPTS, /* rank 0, of copy node `next` */
-    SPREAD_AWAIT_PLACED,   /* the same */
-    SPREAD_AWAIT_SEAL,     /* the others */
+    SPREAD_AWAIT_PLACED,   /* rank 0, of copy node `next` */
+    SPREAD_AWAIT_SEAL,     /* other keepers */
     REPLICATION_DONE,
 };
 
@@ -33,9 +33,9 @@ struct sim_replication {
     unsigned self, writer_count, next, tries;
     enum replication_phase phase;
     uint64_t seal;               /* of the manifest, once it is known */
-    uint64_t has[SIM_NODES_MAX]; /* by copy node: of which copy nodes it has copies, a bit each */
+    uint64_t has[SIM_NODES_MAX]; /* by copy node: the copy nodes whose shares it has, a bit each */
     uint64_t deadline_ns;
-    bool keepers_told; /* until then receipts are waited for without a limit */
+    bool keepers_told; /* until then rank 0 waits for receipts without a limit */
     int status;
     struct sim_event *event;
 };
@@ -53,7 +53,7 @@ bool sim_serves(const struct sim *sim, unsigned node, unsigned to)
                           sim_reachable(sim, node, to));
 }
 
-/* Its part folder on @copy_node, as this node sees it; NULL: not there, or not within reach. */
+/* Return the part folder on @copy_node, as this node sees it; NULL: not there, or out of reach. */
 static struct sim_folder *look_at_part(const struct sim_replication *replication,
                                        unsigned copy_node)
 {
@@ -155,7 +155,7 @@ static void write_receipt(struct sim_replication *replication)
     enter(replication, replication->leads ? SPREAD_AWAIT_RECEIPTS : SPREAD_AWAIT_SEAL);
 }
 
-/* Receive one share after the other; a share that cannot be had is a problem, no failure. */
+/* Receive one share after the other; a share that cannot be read is a problem, but no failure. */
 static void receive(struct sim_replication *replication)
 {
     struct sim *sim = replication->worker->sim;

@@ -10,16 +10,16 @@
 
 struct sim_replication; /* one node's part in one checkpoint */
 
-/** sim_replication_start() - of the step that the worker's share was begun for last */
+/** sim_replication_start() - Start for the step of the worker's newest share */
 struct sim_replication *sim_replication_start(struct sim_worker *worker);
-/** sim_replication_keepers_told() - A commit has told all ranks: from now on receipts are waited
- * for a limited time only; NULL allowed */
+/** sim_replication_keepers_told() - A commit has told all ranks: from now on limit the wait for
+ * receipts; NULL allowed */
 void sim_replication_keepers_told(struct sim_replication *replication);
 /** sim_replication_done() - Return whether the work has ended; then *ret_status is its result: 0,
  * or negative */
 bool sim_replication_done(const struct sim_replication *replication, int *ret_status);
-/** sim_replication_shares() - rank 0, done: where all copies lie, as the record has it; to be freed
- */
+/** sim_replication_shares() - Return, on rank 0 when done, the places of all copies as the record
+ * has them; to be freed */
 char *sim_replication_shares(const struct sim_replication *replication);
 /** sim_replication_stop() - Give up the work and free it; NULL allowed */
 void sim_replication_stop(struct sim_replication *replication);

@@ -27,7 +27,7 @@ static void note_unreached(struct sim_worker *worker, const char *node)
         unreached->ranks[unreached->count++] = (unsigned)rank;
 }
 
-/* A host that gives no sign of life: it may be dead, or the way there is cut. */
+/* Return whether the host is silent: it may be dead, or the network to it is cut. */
 static bool is_silent(const struct sim *sim, unsigned node, unsigned to)
 {
     return node != to && (!sim->nodes[node].up || !sim_reachable(sim, node, to));
@@ -72,7 +72,7 @@ static void initialize(struct sim_checkpoint *ret_checkpoint)
             (struct sim_unit){.held = true, .hash = sim_initial_hash(unit)};
 }
 
-/* From a checkpoint or from the seed. */
+/* Restore from a checkpoint or from the seed. */
 int sim_restore(struct sim_worker *worker)
 {
     const struct plan *plan = worker->plan;

@@ -34,7 +34,7 @@ static uint64_t next_step(const struct sim_worker *worker)
     return worker->state.applied_step + 1;
 }
 
-/* A wait for a message of this generation; with a failed mesh the generation is over instead. */
+/* Wait for a message of this generation; with a failed mesh the generation is over instead. */
 static bool take_one(struct sim_worker *worker, unsigned from, enum sim_tag tag, uint64_t step,
                      unsigned index, struct sim_payload *ret_payload, bool *ret_broken)
 {
@@ -68,7 +68,7 @@ void session_begin(struct sim_worker *worker)
     worker_go(worker, POINT_STEP);
 }
 
-/* Lanes that are done already take no time. */
+/* Draw a compute time; lanes that are already done take no time. */
 static void compute_drawn(struct sim_worker *worker, double share)
 {
     const struct sim *sim = worker->sim;
@@ -79,7 +79,8 @@ static void compute_drawn(struct sim_worker *worker, double share)
                                      MIN(1.0, share * worker->plan->layout.replica_count));
 }
 
-/* The durations of a scene: the slot computes @share of the stage, as slowly as the scene says. */
+/* Use the durations of a scene: the slot computes @share of the stage, as slowly as the scene says.
+ */
 static void compute_given(struct sim_worker *worker, double share)
 {
     const struct sim *sim = worker->sim;
@@ -171,7 +172,7 @@ static void send_to_replicas(struct sim_worker *worker)
     worker->next_replica = 0;
 }
 
-/* The stage's worker of replica 0 feeds the copy of its stage, and waits for nothing. */
+/* The stage's worker of replica 0 sends gradients to the shadow of its stage, and does not wait. */
 static void feed_shadow(struct sim_worker *worker)
 {
     const struct plan *plan = worker->plan;
@@ -218,7 +219,7 @@ static bool at_backward(struct sim_worker *worker)
     if (stage_of(worker) > 0)
         sim_mesh_send(worker->mesh, worker->rank - 1, SIM_GRADIENT, 0, &payload);
     send_to_replicas(worker);
-    if (worker->plan->layout.replica_count == 1) /* final already */
+    if (worker->plan->layout.replica_count == 1) /* already final */
         feed_shadow(worker);
     if (worker->sim->bug == BUG_HOLD_BEFORE_REDUCE) {
         hold(worker);
@@ -229,7 +230,7 @@ static bool at_backward(struct sim_worker *worker)
     return true;
 }
 
-/* What this rank sends up, in a round of the step that it holds or of a step that is applied. */
+/* Fill this rank's part of a round, of the step that it holds or of an applied step. */
 static void fill_up(const struct sim_worker *worker, struct step_commit_up *up)
 {
     const struct checkpoint_progress *progress = &worker->snapshot.progress;
@@ -296,13 +297,13 @@ static void add_gradients(struct sim_worker *worker, unsigned rank, uint64_t dig
                  "parameters",
                  (unsigned long long)next_step(worker), rank, worker->rank,
                  (unsigned long long)worker->generation);
-    if (rank < worker->plan->layout.stage_count) /* the first */
+    if (rank < worker->plan->layout.stage_count) /* the first replica */
         worker->sum_digest = digest;
     else if (digest != worker->sum_digest)
         worker->sum_digest = sim_mix(worker->sum_digest, digest);
 }
 
-/* The sum over all replicas of the stage, in their order. */
+/* Sum over all replicas of the stage, in their order. */
 static bool at_reduce(struct sim_worker *worker)
 {
     const struct plan *plan = worker->plan;
@@ -340,7 +341,7 @@ void session_arrived(struct sim_worker *worker)
     }
 }
 
-/* HOLD only with the gradients of every copy that is kept here. */
+/* HOLD only with the gradients of every shadow on this worker. */
 static bool at_shadow(struct sim_worker *worker)
 {
     const struct plan *plan = worker->plan;
@@ -368,7 +369,7 @@ static bool at_shadow(struct sim_worker *worker)
 
 /* ---- HOLD to COMMIT ---- */
 
-/* Planted bug: the right values, before the step is known to be committed. */
+/* Planted bug: apply the right values before the step is known to be committed. */
 static void apply_early(struct sim_worker *worker)
 {
     struct sim_state *state = &worker->state;
@@ -383,7 +384,7 @@ static void apply_early(struct sim_worker *worker)
     state->holds = false;
 }
 
-/* Planted bug: the record can be complete without this child's part, so it is not waited for. */
+/* Planted bug: do not wait for a child if the record is complete without its part. */
 static int skip_child(struct sim_worker *worker)
 {
     struct sim_rounds *rounds = &worker->rounds;
@@ -404,7 +405,7 @@ static int skip_child(struct sim_worker *worker)
     return tree_round_take(&rounds->tree.round, message.data, message.size_bytes);
 }
 
-/* The round waits, or it has failed and the generation is over. */
+/* Return whether the round waits, or has failed and the generation is over. */
 static bool round_stops(struct sim_worker *worker, int status)
 {
     if (status == -EAGAIN)
@@ -489,7 +490,8 @@ static void settle_in(struct sim_worker *worker)
     }
 }
 
-/* worker/session/trainer.c's diverged(): no worker applies the step, and all of them say so. */
+/* worker/session/trainer.c's diverged(): no worker applies the step, and all workers report that.
+ */
 static bool refuse_step(struct sim_worker *worker)
 {
     worker->cause = CAUSE_DIVERGED;
@@ -607,7 +609,7 @@ static bool at_apply(struct sim_worker *worker)
 
 /* ---- the end of the stay ---- */
 
-/* The finished model, once all ranks have compared their state. */
+/* Evaluate the finished model once all ranks have compared their state. */
 static void evaluate(struct sim_worker *worker)
 {
     struct sim *sim = worker->sim;
@@ -646,7 +648,7 @@ void session_await_plan(struct sim_worker *worker)
     worker_go(worker, POINT_ANNOUNCED);
 }
 
-/* Carry out what comes next in the stay, other than a step. */
+/* Carry out the next action of the stay, other than a step. */
 static bool go_on(struct sim_worker *worker)
 {
     switch (worker->stay.action) {
@@ -676,7 +678,7 @@ static bool go_on(struct sim_worker *worker)
     return worker->alive;
 }
 
-/* The commit announced the next generation: its plan is here, or in flight. */
+/* After a commit announced the next generation: its plan is here, or in flight. */
 static bool at_announced(struct sim_worker *worker)
 {
     pending_plan_await(&worker->pending, worker->stay.announced);

@@ -1,7 +1,7 @@
 /*
- * Checkpoints as worker/checkpoint/snapshot.c makes them: shares are written while training goes
- * on, rank 0 commits when all shares are durable, and firnd gets the result when the folder is in
- * place. With copies the nodes do this together (sim_replication.h).
+ * Checkpoints as worker/checkpoint/snapshot.c makes them: shares are written while training
+ * continues, rank 0 commits when all shares are durable, and firnd gets the result when the folder
+ * is in place. With copies the nodes do this together (sim_replication.h).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,8 +17,8 @@ static bool makes_copies(const struct sim_worker *worker)
     return job_keeps_copies(&worker->sim->spec);
 }
 
-/* A finished commit is reported at the next occasion; the keepers of other nodes are finished
- * then. */
+/* The worker reports a finished commit at the next occasion; by then the keepers of other nodes
+ * have finished. */
 void sim_snapshot_end_copies(struct sim_worker *worker)
 {
     struct sim_snapshot *snapshot = &worker->snapshot;
@@ -57,7 +57,7 @@ bool sim_snapshot_busy(const struct sim_worker *worker)
     return checkpoint_progress_is_busy(&worker->snapshot.progress);
 }
 
-/* How many replicas of this one's stage that write come before replica @end. */
+/* Return how many writing replicas of this worker's stage come before replica @end. */
 static unsigned count_writers(const struct sim_worker *worker, unsigned end)
 {
     const struct plan *plan = worker->plan;
@@ -106,7 +106,7 @@ bool sim_snapshot_begin(struct sim_worker *worker)
     return true;
 }
 
-/* This node's part in a checkpoint with copies has come to its end. */
+/* Note the end of this node's part in a checkpoint with copies. */
 static void poll_keeper(struct sim_worker *worker)
 {
     struct sim_snapshot *snapshot = &worker->snapshot;
@@ -123,7 +123,7 @@ static void poll_keeper(struct sim_worker *worker)
                                                               : CHECKPOINT_OUTCOME_FAILED);
 }
 
-/* The share is written, unless the disk is broken. */
+/* Write the share, unless the disk is broken. */
 static enum checkpoint_outcome write_share(struct sim_worker *worker)
 {
     const struct sim_snapshot *snapshot = &worker->snapshot;

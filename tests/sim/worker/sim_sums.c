@@ -1,7 +1,7 @@
 /*
- * The sums that workers give each other when a generation begins within a step:
- * worker/step/moved_sums.c around the real protocol/step_sums.h. Here a worker has the same sums of
- * all units of its stage, and they arrive together.
+ * The sums that workers exchange when a generation begins within a step: worker/step/moved_sums.c
+ * around the real protocol/step_sums.h. A simulated worker has the same sums for all units of its
+ * stage, and they arrive together.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static void add(struct step_sums *sums, const struct step_sum *sum)
         abort();
 }
 
-/* List what is kept of @unit, each span once. */
+/* List the kept sums of @unit, each span once. */
 static void list_unit(const struct sim_worker *worker, unsigned unit, struct step_sums *sums)
 {
     const struct sim_kept *kept = &worker->share.kept;
@@ -52,8 +52,8 @@ static bool is_in_stage(const struct sim_worker *worker, unsigned rank, unsigned
     return unit >= first[0] && unit < first[1];
 }
 
-/* List what is kept of the stage of @rank, but for units of this worker's own stage if the stage is
- * another's. */
+/* List the kept sums of the stage of @rank; for another stage, without the units of this worker's
+ * own stage. */
 static void list_kept(const struct sim_worker *worker, unsigned rank, struct step_sums *sums)
 {
     const struct sim_kept *kept = &worker->share.kept;
@@ -139,7 +139,7 @@ struct step_facts sim_sums_facts(struct sim_worker *worker)
     return facts;
 }
 
-/* All that was asked for is here: donors may leave. */
+/* All requested sums are here: donors may leave. */
 static void release(void *context)
 {
     struct sim_worker *worker = context;

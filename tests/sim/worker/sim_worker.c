@@ -61,8 +61,8 @@ static void break_off(struct sim_worker *worker)
                       worker->mesh->state == SIM_MESH_OPENING ? -ECANCELED : -ECONNRESET);
 }
 
-/* Another planned change replaces the one whose switch a newcomer waits for, or revokes the one for
- * which the worker has left a step. */
+/* A new planned change replaces the change whose switch a newcomer waits for, or revokes the change
+ * for which the worker has left a step. */
 static void announce(struct sim_worker *worker, const struct plan *plan)
 {
     worker->announced = plan->generation;
@@ -80,7 +80,7 @@ static void tell_announced(struct sim_worker *worker, const struct sim_command *
         sim_division_announced(worker);
 }
 
-/* On the control thread. */
+/* React to a command on the control thread. */
 static void observe(struct sim_worker *worker, const struct sim_command *command)
 {
     if (command->type == CONTROL_STOP) {
@@ -166,7 +166,7 @@ static void handle(struct sim_worker *worker, struct sim_command *command)
     case CONTROL_CHECKPOINT:
         if (command->committed) {
             worker->recorded_step = MAX(worker->recorded_step, command->step);
-            if (!job_keeps_copies(&worker->sim->spec)) /* else every firnd sweeps its own */
+            if (!job_keeps_copies(&worker->sim->spec)) /* with copies every firnd sweeps its own */
                 sim_disk_retain(worker->sim, command->kept_from, command->step);
         } else if (command->generation == worker->generation) {
             worker->refused_step = command->step;
@@ -295,7 +295,7 @@ static struct generation_entry entry_of(const struct sim_state *state)
                                      .has_state = !sim_state_empty(state)};
 }
 
-/* Before the old engine goes: a step that the survivors agreed to keep is applied. */
+/* Apply a step that the survivors agreed to keep, before the old engine is freed. */
 static void settle(struct sim_worker *worker)
 {
     const struct plan *plan = worker->plan;
@@ -351,7 +351,7 @@ void worker_leave(struct sim_worker *worker)
     worker_exit(worker, 0);
 }
 
-/* The plan goes on from the state here, but without this worker: the worker steps aside. */
+/* The plan continues from the state here, but without this worker: step aside. */
 static void leave_out(struct sim_worker *worker)
 {
     const struct generation_entry entry = entry_of(&worker->state);
@@ -379,7 +379,7 @@ static void begin_restore(struct sim_worker *worker)
     uint64_t scaled_ns =
         sim_scale_restore_ns(worker->sim, worker->instance, worker->plan->generation);
     dispute_memory_rollback(&worker->rounds.disputes);
-    sim_state_drop(&worker->state, NULL); /* it could not have both in its memory */
+    sim_state_drop(&worker->state, NULL); /* memory does not suffice for both states */
     sim_check_forget(worker);
     worker_go(worker, POINT_RESTORE);
     worker_busy(worker, 5000, 60000);
@@ -419,7 +419,7 @@ void worker_switch(struct sim_worker *worker)
     open_links(worker);
 }
 
-/* The job cannot begin here: the worker refuses the job. */
+/* Refuse the job, which cannot begin here. */
 static bool refuse_input(struct sim_worker *worker)
 {
     sim_input_refused(worker);
@@ -450,7 +450,7 @@ static bool at_restore(struct sim_worker *worker)
         return refuse_input(worker);
     int status = lacks_input ? -EACCES : sim_restore(worker);
     if (status == 0) {
-        worker_report(worker, WORKER_PREPARED); /* the reading is over */
+        worker_report(worker, WORKER_PREPARED); /* the state is read */
         open_links(worker);
     } else if (worker->stopping) {
         worker_exit(worker, 0);
@@ -568,7 +568,7 @@ struct sim_worker *sim_worker_spawn(struct sim *sim, unsigned node, unsigned slo
     struct sim_worker *worker = sim_allocate(1, sizeof(*worker));
     for (unsigned i = 0; i < sim->worker_count; i++)
         if (sim->workers[i]->node == node && sim->workers[i]->slot == slot)
-            sim->workers[i]->unlinked = true; /* its socket's name is given to the new one */
+            sim->workers[i]->unlinked = true; /* the new process takes its socket's name */
     sim->workers = realloc(sim->workers, (sim->worker_count + 1) * sizeof(struct sim_worker *));
     assert(sim->workers);
     sim->workers[sim->worker_count++] = worker;

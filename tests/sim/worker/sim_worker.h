@@ -1,8 +1,8 @@
 /*
  * A worker process without threads, modelled after the files that worker/session/trainer.h lists.
- * The main thread's place in the code is a `point`, and every wait is a return. The control
- * thread's immediate reactions (obey STOP, break off for an unplanned plan) happen when the command
- * arrives. Everything else happens when the main thread next reads its mailbox.
+ * The main thread's place in the code is a `point`, and every wait is a return. The immediate
+ * reactions of the control thread (obey STOP, break off for an unplanned plan) happen when the
+ * command arrives, all other reactions when the main thread next reads its mailbox.
  */
 #pragma once
 
@@ -40,18 +40,18 @@ enum sim_point {
     POINT_FORWARD,
     POINT_BACKWARD,
     POINT_REDUCE,
-    POINT_ARRIVE,   /* the units that others hand over */
-    POINT_SHADOW,   /* the gradients of the stages that the worker shadows */
+    POINT_ARRIVE,   /* waits for the units that others hand over */
+    POINT_SHADOW,   /* waits for the gradients of the stages that the worker shadows */
     POINT_GATHER,   /* waits for HOLD of the children */
     POINT_ASK,      /* waits for the parent */
     POINT_APPLY,    /* between COMMIT and APPLIED */
-    POINT_EVALUATE, /* the finished model */
+    POINT_EVALUATE, /* evaluates the finished model */
     POINT_ANNOUNCED,
     POINT_SHARE, /* of the last checkpoint */
     POINT_RECORD,
     POINT_CLAIMS,  /* of the children, in a dispute */
     POINT_VERDICT, /* waits for the parent's verdict */
-    POINT_OUT,     /* its slot goes out of service, or the job diverges: waits to be stopped */
+    POINT_OUT,     /* its slot is out of service, or the job diverged: waits to be stopped */
     POINT_COUNT,
 };
 
@@ -60,7 +60,7 @@ struct sim_command {
     uint64_t due_ns;
     enum control_type type;
     struct plan *plan;
-    uint64_t step, generation, kept_from; /* the checkpoint that firnd answers for */
+    uint64_t step, generation, kept_from; /* the checkpoint of firnd's answer */
     bool committed;
 };
 
@@ -81,19 +81,19 @@ struct sim_snapshot {
     struct sim_replication *replication; /* with copies: this node's part; NULL: none in flight */
 };
 
-/* worker/step/kept_step.c: what the worker has of a step in progress. */
+/* worker/step/kept_step.c: the worker's part of a step in progress. */
 struct sim_kept {
     uint64_t step; /* 0: nothing */
     unsigned first_unit, unit_count;
     struct lane_fact lanes[SIM_LANES];
 };
 
-/* worker/step/moved_sums.c: the sums that other workers give to this one, and it to them. */
+/* worker/step/moved_sums.c: the sums that this worker and others exchange. */
 struct sim_sums {
     struct step_sums list, given; /* given: while they are asked for */
-    unsigned next_pair;           /* of the plan: its message is awaited */
+    unsigned next_pair;           /* the pair of the plan whose message is awaited */
     bool asked_by[JOB_DEVICES_MAX];
-    uint64_t arrive_ns; /* when all that the worker has asked for is here */
+    uint64_t arrive_ns; /* when all requested sums are here */
 };
 
 /* worker/step/engine.h: the part of a step that the worker computes. */
@@ -102,12 +102,12 @@ struct sim_share {
     struct sim_sums sums;
     struct step_division division;        /* of this generation; step 0: as planned */
     uint64_t step_began_ns, announced_ns; /* announced: a change that may begin within it */
-    uint64_t from_ns, until_ns;           /* the forward that is under way, if nothing stops it */
+    uint64_t from_ns, until_ns;           /* of the current forward, if nothing stops it */
     uint64_t turn_ns; /* of an operation of a step that was left for a change; 0: none */
     bool looks;       /* an event is due after its next micro-batch */
 };
 
-/* What a commit round is for. */
+/* The purpose of a commit round. */
 enum sim_round {
     SIM_ROUND_STEP,
     SIM_ROUND_LAST_STEP,  /* all units are compared before the finished model is evaluated */
@@ -117,11 +117,11 @@ enum sim_round {
 
 /* The content of the rounds along the tree of ranks (sim_tree.h). */
 struct sim_rounds {
-    struct sim_tree tree; /* the one under way */
+    struct sim_tree tree; /* the current round */
     struct step_commit *commit;
     enum sim_round kind;         /* of the commit */
     struct unit_digests digests; /* of the last comparison */
-    uint64_t all_step;           /* boundary at which it was of all units; UINT64_MAX: none */
+    uint64_t all_step; /* boundary of the last comparison of all units; UINT64_MAX: none */
     enum dispute_about disputed; /* in the last round, as far as the worker knows */
     struct dispute_memory disputes;
     struct dispute dispute;
@@ -129,20 +129,20 @@ struct sim_rounds {
     struct division_round division;
 };
 
-/* The units that others hand over, and those that it gives. */
+/* The units that others hand over to this worker, and those that it gives. */
 struct sim_handover {
     unsigned next_move;
     struct unit_arrivals arrivals;
-    uint64_t moments_ns; /* when they are here, at the earliest */
+    uint64_t moments_ns; /* earliest arrival of the moments */
 };
 
 /*
  * The worker's history as the checkers saw it, independent of its own reports and memory: the step
- * of each unit when the worker applied last, and the last step whose reduced gradients it had.
+ * of each unit when the worker last applied, and the last step whose reduced gradients it had.
  */
 struct sim_ledger {
     uint64_t kept[SIM_UNITS];
-    /* Of its own stage and of copies: the last step in each of its last two generations. */
+    /* Of its own stage and of shadows: the last step in each of its last two generations. */
     struct {
         uint64_t generation, step;
     } gradients[2][SIM_UNITS];
@@ -179,7 +179,7 @@ struct sim_worker {
     struct sim_state state;
     struct sim_mesh *mesh;
     struct mesh_unreached unreached;
-    bool engine; /* an engine exists, of this rank and range: */
+    bool engine; /* an engine exists, of this rank and range */
     unsigned rank, first_unit, unit_count;
     bool keeps[SIM_UNITS]; /* of the engine: its range, and the stages that it shadows */
     uint64_t gradients_step[SIM_UNITS]; /* the step of its buffered gradients; 0: none */
@@ -187,7 +187,7 @@ struct sim_worker {
     enum sim_point point;
     uint64_t busy_until_ns, deadline_ns;
     struct sim_share share;
-    uint64_t act_digest, sum_digest; /* of this replica; of all before it in the sum */
+    uint64_t act_digest, sum_digest; /* of this replica; of all replicas before it in the sum */
     unsigned next_replica, next_shadow;
     struct sim_handover handover;
     struct final_checkpoint final;
@@ -206,9 +206,9 @@ void sim_worker_free(struct sim_worker *worker);
 /** sim_worker_at() - Return the live process on a slot whose socket can be found; NULL: none */
 struct sim_worker *sim_worker_at(const struct sim *sim, unsigned node, unsigned slot);
 const char *sim_worker_name(const struct sim_worker *worker);
-/** sim_worker_wake() - Let the main thread go on */
+/** sim_worker_wake() - Let the main thread continue */
 void sim_worker_wake(struct sim_worker *worker);
-/** sim_worker_command() - deliver a command of firnd; takes @command */
+/** sim_worker_command() - Deliver a command of firnd; takes @command */
 void sim_worker_command(struct sim_worker *worker, struct sim_command *command);
 /** sim_worker_accept() - Connect firnd: the worker repeats the reports that it keeps */
 void sim_worker_accept(struct sim_worker *worker, struct worker_process *process);
@@ -227,7 +227,7 @@ void worker_exit(struct sim_worker *worker, int exit_code);
 /** worker_broken() - End the worker's part in the generation because of @status */
 void worker_broken(struct sim_worker *worker, int status);
 void worker_say(struct sim_worker *worker, const struct control_message *message);
-/** worker_leave() - Leave the job: nothing is to be done any more */
+/** worker_leave() - Leave the job: the worker has nothing more to do */
 void worker_leave(struct sim_worker *worker);
 /** worker_finish_early() - Open the links again, to write the state before a step that was left */
 void worker_finish_early(struct sim_worker *worker);
@@ -241,13 +241,13 @@ bool session_step(struct sim_worker *worker);
 bool session_take(struct sim_worker *worker, unsigned from, enum sim_tag tag, uint64_t step,
                   struct sim_payload *ret_payload, bool *ret_broken);
 void session_begin(struct sim_worker *worker);
-/** session_arrived() - All state that the worker was to receive is here: go on with the step, the
- * evaluation of the finished model or the last checkpoint */
+/** session_arrived() - Continue with the step, the evaluation of the finished model or the last
+ * checkpoint when all state for the worker has arrived */
 void session_arrived(struct sim_worker *worker);
-/** session_round() - Begin a commit round of @kind, with what this rank sends up */
+/** session_round() - Begin a commit round of @kind, with this rank's part */
 void session_round(struct sim_worker *worker, enum sim_round kind);
-/** session_hear_of_checkpoint() - The commit round told which checkpoint is durable or has failed
- */
+/** session_hear_of_checkpoint() - Note which checkpoint is durable or has failed, from the commit
+ * round */
 void session_hear_of_checkpoint(struct sim_worker *worker);
 /** session_await_plan() - Wait for the plan that the stay has announced */
 void session_await_plan(struct sim_worker *worker);
@@ -267,13 +267,13 @@ bool handover_at_arrive(struct sim_worker *worker);
 bool handover_at_donor(struct sim_worker *worker);
 /** handover_tell() - status_report_running() */
 void handover_tell(struct sim_worker *worker);
-/** handover_drop_partial() - Drop the units of which anything is missing: the links broke */
+/** handover_drop_partial() - Drop incomplete units after the links broke */
 void handover_drop_partial(struct sim_worker *worker);
 
 /* sim_last_checkpoint.c */
 bool session_at_share(struct sim_worker *worker);
 bool session_at_record(struct sim_worker *worker);
-/** session_after_checkpoint_round() - Go on with the last checkpoint after a round of all ranks */
+/** session_after_checkpoint_round() - Continue the last checkpoint after a round of all ranks */
 bool session_after_checkpoint_round(struct sim_worker *worker);
 
 /* sim_division.c: worker/step/kept_step.c, worker/session/step_agreement.c, step_watch.c */
@@ -288,39 +288,39 @@ bool sim_division_at_wanted(struct sim_worker *worker);
 double sim_division_share(const struct sim_worker *worker);
 /** sim_division_owns() - Return whether the worker's replica has @lane in the coming step */
 bool sim_division_owns(const struct sim_worker *worker, unsigned lane);
-/** sim_division_interrupt() - The links broke: the worker stops at the end of the micro-batch that
- * it computes, and what it has done stays */
+/** sim_division_interrupt() - Stop the worker after its current micro-batch when the links broke;
+ * the computed micro-batches stay */
 void sim_division_interrupt(struct sim_worker *worker);
-/** sim_division_longest_ns() - Return the time of the longest micro-batch of the live workers: so
- * long nothing interrupts them */
+/** sim_division_longest_ns() - Return the time of the longest micro-batch of the live workers,
+ * which nothing interrupts */
 uint64_t sim_division_longest_ns(const struct sim *sim);
-/** sim_division_keep() - Remember what the worker has of the step, before its engine goes */
+/** sim_division_keep() - Keep the worker's part of the step before its engine is freed */
 void sim_division_keep(struct sim_worker *worker);
-/** sim_division_forget() - Drop what is remembered of a step */
+/** sim_division_forget() - Drop the kept part of a step */
 void sim_division_forget(struct sim_worker *worker);
 /** sim_division_announced() - A planned change is announced: rank 0 may begin it within the step */
 void sim_division_announced(struct sim_worker *worker);
-/** sim_division_watch() - The worker computes: while a checkpoint is in flight, and on rank 0 while
- * a change is announced, it looks around after each micro-batch */
+/** sim_division_watch() - Let a computing worker look around after each micro-batch while a
+ * checkpoint is in flight, and on rank 0 while a change is announced */
 void sim_division_watch(struct sim_worker *worker);
-/** sim_division_leaves() - The links broke within a step: return whether the worker goes on in the
- * next generation at once */
+/** sim_division_leaves() - Return whether the worker, whose links broke within a step, continues in
+ * the next generation at once */
 bool sim_division_leaves(struct sim_worker *worker);
 
 /* sim_sums.c: worker/step/moved_sums.c. Results are 0, -EAGAIN (not yet) and -ECONNRESET. */
 
-/** sim_sums_begin() - Offer what is kept to the ranks that the plan pairs with this one */
+/** sim_sums_begin() - Offer the kept sums to the ranks that the plan pairs with this rank */
 void sim_sums_begin(struct sim_worker *worker);
 int sim_sums_take_offers(struct sim_worker *worker);
 /** sim_sums_facts() - Return the facts about own and offered sums */
 struct step_facts sim_sums_facts(struct sim_worker *worker);
-/** sim_sums_settle() - Ask for the sums that the worker goes on with */
+/** sim_sums_settle() - Ask for the sums with which the worker continues */
 void sim_sums_settle(struct sim_worker *worker, const struct step_division *division);
 int sim_sums_take_wanted(struct sim_worker *worker);
 bool sim_sums_have_arrived(const struct sim_worker *worker);
 /** sim_sums_misses() - Return whether a sum of @lane has been asked for and has not arrived */
 bool sim_sums_misses(const struct sim_worker *worker, unsigned lane);
-/** sim_sums_await_release() - On a donor */
+/** sim_sums_await_release() - Wait, as a donor, until this worker may leave */
 int sim_sums_await_release(struct sim_worker *worker);
 void sim_sums_done(struct sim_worker *worker);
 
@@ -330,7 +330,7 @@ void sim_sums_done(struct sim_worker *worker);
  * dispute_compare() - Compute the digests of the units whose turn it is, or of all units with @all
  */
 void dispute_compare(struct sim_worker *worker, bool all);
-/** dispute_compare_once() - the same of all units, if that was not done at this boundary */
+/** dispute_compare_once() - Compute the digests of all units, unless done at this boundary */
 void dispute_compare_once(struct sim_worker *worker);
 /** dispute_hear() - Note the dispute that the commit round has found so far */
 void dispute_hear(struct sim_worker *worker);
@@ -340,16 +340,16 @@ bool dispute_at_claims(struct sim_worker *worker);
 bool dispute_at_verdict(struct sim_worker *worker);
 bool dispute_at_out(struct sim_worker *worker);
 /** dispute_let_go() - Drop the state of the generation if the worker knows that replicas differ in
- * it; return why the worker cannot go on */
+ * it; return why the worker cannot continue */
 enum worker_cause dispute_let_go(struct sim_worker *worker);
 
 /* sim_checkpoint_vote.c: worker/session/checkpoint_duty.c while a step is computed */
 
-/** sim_vote_begin() - open the vote on the checkpoint that all ranks have just begun */
+/** sim_vote_begin() - Open the vote on the checkpoint that all ranks have just begun */
 void sim_vote_begin(struct sim_worker *worker);
 /** sim_vote_is_watched() - Return whether a checkpoint is in flight */
 bool sim_vote_is_watched(const struct sim_worker *worker);
-/** sim_vote_look() - between two micro-batches: let the share, the vote and the commit go on */
+/** sim_vote_look() - Advance the share, the vote and the commit between two micro-batches */
 void sim_vote_look(struct sim_worker *worker);
 
 /** sim_restore() - Restore the state that the plan does not move here. Return 0; -ENOENT: the
@@ -362,8 +362,8 @@ bool sim_snapshot_busy(const struct sim_worker *worker);
 bool sim_snapshot_begin(struct sim_worker *worker);
 void sim_snapshot_poll(struct sim_worker *worker);
 void sim_snapshot_commit(struct sim_worker *worker, uint64_t durable_step);
-/** sim_snapshot_all_told() - A commit has told all ranks that the shares of @durable_step are
- * durable */
+/** sim_snapshot_all_told() - Note that a commit has told all ranks that the shares of @durable_step
+ * are durable */
 void sim_snapshot_all_told(struct sim_worker *worker, uint64_t durable_step);
 /** sim_snapshot_abandon() - With copies: drop the local files of @failed_step, which failed on some
  * node */

@@ -1,4 +1,4 @@
-/* The statuses of a simulated worker to its firnd, and the planted bugs that falsify them. */
+/* The reports of a simulated worker to its firnd, and the planted bugs that falsify them. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -44,7 +44,7 @@ static void describe_unreached(const struct sim_worker *worker, struct worker_re
            report->unreached_count * sizeof(report->unreached[0]));
 }
 
-/* In the words of the real worker. */
+/* Describe the divergence in the words of the real worker. */
 static void describe_divergence(const struct sim_worker *worker, struct worker_report *report)
 {
     struct error error = {0};
