@@ -1,5 +1,5 @@
-/* Once an engine is made nothing is taken of the device or pinned: not in a step, and not when
-   layers freeze and the engine is made anew. Counted by the emulator. */
+/* A made engine allocates no more device memory or pinned memory: neither in a step, nor when
+   layers freeze and the engine is made anew. The emulator counts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

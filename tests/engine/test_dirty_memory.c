@@ -1,5 +1,5 @@
-/* The memory of a generation on the host is not zeroed when the next one begins: an engine computes
- * the same bits whatever was there before. */
+/* A generation's host memory is not zeroed for the next generation: an engine computes the same
+ * bits for any earlier content. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ struct outcome {
     size_t count;
 };
 
-/* Fill all that the arena holds with NaN, and make the engine anew upon it. */
+/* Fill the whole arena with NaN, and make the engine anew in it. */
 static void renew_on_dirty_memory(struct rig *rig)
 {
     struct arena *arena = rig->state->arena;
@@ -51,7 +51,7 @@ static struct outcome train(void (*renew)(struct rig *rig))
 {
     const struct rig_options options = {.layers = 3,
                                         .width =
-                                            24, /* no multiple of a vector, nor is the vocabulary */
+                                            24, /* like the vocabulary, no multiple of a vector */
                                         .heads = 2,
                                         .context = 9,
                                         .vocab = 67,

@@ -1,6 +1,6 @@
 /*
- * The calls of a stage in a step are recorded once and replayed, with the same bits: through
- * several lanes, layers that freeze, and where the device cannot record.
+ * The calls of a stage in a step are recorded once and replayed, with the same bits: with several
+ * lanes, with layers that freeze, and on a device that cannot record.
  */
 #include <dlfcn.h>
 #include <setjmp.h>
@@ -122,8 +122,8 @@ static void test_what_cannot_be_recorded_is_called(void **state)
     assert_int_equal(run.warnings, 2); /* once an engine */
 }
 
-/* A recorded step contains cuDNN's attention: each replay computes the same as a direct call, as
- * often, on the memory's content at that time. */
+/* A recorded step contains cuDNN's attention: each replay computes the same as a direct call,
+ * equally often, on the memory's content at that time. */
 static void test_cudnn_is_recorded(void **state)
 {
     const struct kernel *kernel = firn_cuda_backend()->bf16;

@@ -1,6 +1,6 @@
 /*
- * A warm-up changes no bit of the steps behind it, and after it a step uses nothing for the first
- * time: libraries have chosen the algorithms of all shapes.
+ * A warm-up changes no bit of the steps after it, and these steps use nothing for the first time:
+ * libraries have chosen the algorithms of all shapes.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,8 +20,8 @@
 
 struct run {
     double losses[STEPS];
-    unsigned kernels;                         /* that the steps launched first */
-    char before[TEXT_SIZE], after[TEXT_SIZE]; /* the algorithms that are chosen */
+    unsigned kernels;                         /* first launched by the steps */
+    char before[TEXT_SIZE], after[TEXT_SIZE]; /* the chosen algorithms */
 };
 
 static void train(const struct kernel *kernel, bool warm, bool freezes, struct run *ret_run)
@@ -56,7 +56,7 @@ static void train(const struct kernel *kernel, bool warm, bool freezes, struct r
     rig_close(rig);
 }
 
-/* The first test: the emulator counts for the whole process. */
+/* This test must be the first: the emulator counts for the whole process. */
 static void test_a_step_launches_no_kernel_for_the_first_time(void **state)
 {
     static struct run run;

@@ -1,5 +1,5 @@
-/* Control messages between firnd and a worker: decoded messages can be encoded again, and come
- * back the same. The first byte is the position of the cut in two. */
+/* Control messages between firnd and a worker: decoded messages can be encoded again, and come back
+ * the same. The first byte is the position at which the input is cut in two. */
 #include <stdlib.h>
 #include <string.h>
 

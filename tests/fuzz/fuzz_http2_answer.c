@@ -1,10 +1,9 @@
 /*
  * A server's bytes over HTTP/2, from its first frame on. For any input, however it is cut, each of
  * two calls (one message for one call, and a stream) ends at most once, with a reason, and its data
- * are within their bounds. The first byte is the position of the cut of the rest in two.
+ * are within their bounds. The first byte is the position at which the rest is cut in two.
  *
- * The bytes come from here instead of membership/transport/byte_stream.c, which the linker does not
- * take.
+ * This file takes the place of membership/transport/byte_stream.c, which is not linked.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +16,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* ---- a wire that brings these bytes ---- */
+/* ---- a wire that delivers these bytes ---- */
 
 struct byte_stream {
     struct byte_stream_callbacks callbacks;
@@ -77,7 +76,7 @@ ssize_t byte_stream_write(struct byte_stream *wire, const void *data, size_t siz
     return (ssize_t)size_bytes;
 }
 
-/* ---- a loop with a clock alone ---- */
+/* ---- a loop with only a clock ---- */
 
 static int add_timer(void *context, uint64_t at_ns, void (*fired)(void *user), void *user,
                      struct loop_timer **ret_timer)

@@ -16,7 +16,7 @@
 
 #define TURNS_MAX  2000
 #define IDLE_TURNS 3  /* of a millisecond at most */
-#define GOOD_EVERY 64 /* inputs: then a request that must be answered */
+#define GOOD_EVERY 64 /* inputs before a request that must be answered */
 #define HALF_EVERY                                                                                 \
     16 /* inputs: then the client says that it has no more to send. The side that ends             \
         * first keeps its port for a minute, and 28,000 ports are all there are. */
@@ -66,8 +66,8 @@ static void turn(unsigned wait_us)
         abort();
 }
 
-/* Return: a socket that is connected. It does not block: the fuzzer's alarm would end the call, and
- * the kernel may want the server to accept others first. */
+/* Return: a connected socket. It does not block: the fuzzer's alarm would end the call, and the
+ * kernel may want the server to accept others first. */
 static int reach(void)
 {
     int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -83,8 +83,8 @@ static int reach(void)
     return client;
 }
 
-/* Until the server has ended the connection, or waits for more for a few turns. Return: the status
- * of its first answer; 0: none came */
+/* Read until the server has ended the connection, or has waited for more for a few turns. Return:
+ * the status of its first answer; 0: none came */
 static int hear(int client, unsigned idle_turns_max)
 {
     char answer[4096];
@@ -104,7 +104,7 @@ static int hear(int client, unsigned idle_turns_max)
     return status;
 }
 
-/* half: close the sending side behind the data. Return: the status of the answer */
+/* @half: close the sending side after the data. Return: the status of the answer */
 static int ask(const uint8_t *data, size_t size, bool half, unsigned idle_turns_max)
 {
     const struct linger at_once = {.l_onoff = 1};

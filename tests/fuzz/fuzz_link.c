@@ -1,6 +1,6 @@
 /*
- * The bytes of a stranger, and of a proven peer, on a link: frames, the handshake, the inbox. The
- * input is the bytes in their order; its first byte chooses the pieces.
+ * The bytes of a stranger, and of an authenticated peer, on a link: frames, the handshake, the
+ * inbox. The input is the bytes in their order; its first byte chooses the pieces.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -135,7 +135,7 @@ static void run(const struct frame_stream_events *events, void *context, const u
         return;
     frame_stream_init(stream, &link.link, events, context, 1, 0);
     if (frame_stream_receive(stream, SIZE_MAX) >= 0)
-        abort(); /* the end of the input is an error at the least */
+        abort(); /* the end of the input is at least an error */
     frame_stream_done(stream);
     free(stream);
 }

@@ -1,4 +1,4 @@
-/* Lines of metrics: as a worker finds them on its disk, as it gets them from another node, and as
+/* Lines of metrics: as a worker finds them on its disk or gets them from another node, and as
  * firnctl reads them from nodes. Kept lines are in the order of their steps. */
 #include <fcntl.h>
 #include <stdint.h>

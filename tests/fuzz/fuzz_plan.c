@@ -24,7 +24,7 @@ static void check(const struct plan *plan)
     plan_free(again);
 }
 
-/* The packed workers by themselves, which a text that is no JSON reaches too. */
+/* Decode the packed workers alone, so that a text that is no JSON reaches them too. */
 static void check_workers(const char *text, size_t size)
 {
     struct plan_worker *workers = NULL, *again = NULL;

@@ -1,5 +1,5 @@
-/* Files of tokens, in each of their formats: an opened file has tokens of the vocabulary only, at
- * every position. The first byte chooses the format, and whether the file is mapped. */
+/* Files of tokens in each format: an opened file has only tokens of the vocabulary, at every
+ * position. The first byte chooses the format, and whether the file is mapped. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

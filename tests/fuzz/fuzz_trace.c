@@ -1,5 +1,5 @@
-/* A ring of spans: as firnd finds it on its disk, and what firnctl makes of an answer. The first
- * byte says whether the checksums are mended: damage behind them is to be met, too. */
+/* A ring of spans, as firnd finds it on its disk, and as firnctl reads an answer. The first byte
+ * says whether the checksums are repaired, so that damage behind them is read, too. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /*
  * Run a fuzz target over every file of the folders and files named as arguments: the corpus as a
  * test, with any compiler. Each input is also tried cut short at some lengths and with some bytes
- * changed, so that even without a fuzzer a decoder meets damaged input every time.
+ * changed, so that a decoder meets damaged input even without a fuzzer.
  *
  * With FIRN_FUZZ_SECONDS the replay continues for so long with inputs that are changed at random,
- * from a seed (FIRN_FUZZ_SEED, else of the day) that is printed. An input that crashes a decoder,
- * or takes too long, is left in fuzz-<seed>.input.
+ * from a seed (FIRN_FUZZ_SEED, otherwise of the day) that is printed. An input that crashes a
+ * decoder, or takes too long, is left in fuzz-<seed>.input.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -25,7 +25,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* In memory of its own of exactly this size, so that a sanitizer sees one byte too far. */
+/* Run the target on its own memory of exactly this size, so that a sanitizer sees one byte too far.
+ */
 static void run_once(const uint8_t *data, size_t size)
 {
     uint8_t *copy = malloc(size + (size == 0));

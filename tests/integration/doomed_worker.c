@@ -1,13 +1,13 @@
 /*
  * firn-worker, except that a test may order its end at an exact place.
  *
- * The program is made of the very objects of firn-worker: the linker leads the calls of each place
+ * The program is made of the same objects as firn-worker: the linker leads the calls of each place
  * through this file (--wrap, see CMakeLists.txt), so that the installed worker has no such hook.
  * Orders are files in the node's folder of the job, checked at every place:
  *
  *   doom-<slot>        "<place> <step> <signal>": send the signal to this process at that place, in
  *                      that step or a later step. The order is removed first: it is for one worker.
- *   gradient-<slot>    flip one bit of a gradient after the reduction, where another replica can
+ *   gradient-<slot>    flip one bit of a gradient after the reduction, if another replica can
  *                      detect the difference. The order is removed first.
  *   parameter-<slot>   flip one bit of a parameter between two steps. The order is removed first.
  *   wire-<slot>        flip one bit of a tensor on its way to a peer; the local tensor stays right.
@@ -15,10 +15,10 @@
  *   disk-fault         "<errno>": while the file exists, write and fsync of checkpoint files fail.
  *   slow-disk          "<milliseconds>": while the file exists, fsync of a checkpoint file takes
  *                      that long.
- *   receipt-fault      "<errno>": the node cannot record the shares that it has copies of; with
+ *   receipt-fault      "<errno>": the node cannot record the shares of which it has copies; with
  *                      ESTALE it records them for an earlier attempt. The order is removed first.
  *
- * "A later step", because training goes on while a test gives an order.
+ * "A later step", because training continues while a test gives an order.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -45,7 +45,7 @@
 static struct {
     char doom[PATH_SIZE], gradient[PATH_SIZE], parameter[PATH_SIZE], wire[PATH_SIZE],
         disk_fault[PATH_SIZE], slow_disk[PATH_SIZE], receipt_fault[PATH_SIZE];
-    uint64_t step; /* that is being computed or committed; of the main thread, read by others */
+    uint64_t step; /* being computed or committed; of the main thread, read by others */
 } self;
 
 /* ---- orders ---- */
@@ -87,7 +87,7 @@ static int disk_error(void)
 
 /* ---- the wire ---- */
 
-#define WIRE_BYTES_MIN 512 /* less is no tensor */
+#define WIRE_BYTES_MIN 512 /* smaller messages are no tensors */
 
 ssize_t __real_sendmsg(int descriptor, const struct msghdr *message, int flags);
 ssize_t __wrap_sendmsg(int descriptor, const struct msghdr *message, int flags);
@@ -249,8 +249,7 @@ int __wrap_engine_compute(struct engine *engine, struct error *error)
     __atomic_store_n(&self.step, engine->state->applied_step + 1, __ATOMIC_RELAXED);
     pass("computing");
     const struct state_unit *unit = &engine->state->units[engine->part.first_unit];
-    if (engine->plan->layout.replica_count >
-        1) /* of the last position, which every step computes with */
+    if (engine->plan->layout.replica_count > 1) /* of the last position, which every step uses */
         flip_a_bit(self.parameter, engine->part.first_unit,
                    unit->parameters + unit->layout.count - 1);
     status = __real_engine_compute(engine, error);

@@ -1,8 +1,8 @@
 /*
  * A disk that reads checkpoints slowly. Preloaded into firnd and its workers, it lets each large
- * pread() from a folder step-N take the time of FIRN_READ_RATE bytes a second, and refuses
- * io_uring, whose reads it could not delay. Headers are read at once: a test has little state, and
- * for that a disk so slow that nothing else would work.
+ * pread() from a folder step-N take the time of FIRN_READ_RATE bytes per second, and refuses
+ * io_uring, whose reads it could not delay. Headers are read at once: a test has little state, so
+ * its disk is so slow that nothing else would work.
  */
 #include <errno.h>
 #include <liburing.h>

@@ -1,6 +1,6 @@
 /*
- * A device that does not open is a failure of its slot. As the node's refusal of the job it would
- * let one broken GPU end a job that other slots can go on with.
+ * A device that does not open is a failure of its slot. If the node refused the job instead, one
+ * broken GPU would end a job that other slots can continue.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -28,7 +28,7 @@ static void test_it_is_tried_again_and_refuses_no_job(void **state)
 {
     struct job_spec spec = crew_job("absent", CREW_GPT2, 4, 1, 1);
     struct crew crew;
-    char library[300]; /* opened when a worker writes to it: the worker is connected by then */
+    char library[300]; /* a FIFO, whose open() waits for the worker: it is connected by then */
 
     (void)state;
     crew_init(&crew, &spec);

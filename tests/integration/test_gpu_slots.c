@@ -3,7 +3,7 @@
  * and the losses of CPU slots up to rounding.
  *
  * The GPU is the emulator's (tests/emulator). A worker can reach its memory only through the kernel
- * table: a worker that took a device's pointer for its own would die by a fault. With
+ * table: a worker that used a device pointer as its own would die of a fault. With
  * FIRN_CUDA_LIBRARY set and CREW_DEVICE=cuda:0 the same tests run on a real GPU.
  */
 #include <math.h>
@@ -143,7 +143,7 @@ static bool one_is_gone_and_the_other_knows(const struct crew *crew, void *conte
     return crew->workers[1].exited && crew->workers[0].status.phase == WORKER_STUCK;
 }
 
-/* One worker of two dies; two workers, one of them new, go on from the complete checkpoint. */
+/* One worker of two dies; two workers, one of them new, continue from the complete checkpoint. */
 static char *run_with_death(enum job_precision precision, unsigned stages, unsigned replicas,
                             char ret_digest[33])
 {
@@ -199,7 +199,7 @@ static void test_bf16_through_a_death(void **state)
     crew_expect_same(alone, revived, digest, other_digest);
 }
 
-/* A step has 8 of 36 samples: an epoch and more is kept before the last steps. */
+/* A step has 8 of 36 samples: more than an epoch is kept before the last steps. */
 #define EPOCHS_STEPS  24
 #define EPOCH_SAMPLES 36
 
@@ -213,7 +213,7 @@ static void write_data(const char *path)
     fclose(file);
 }
 
-/* One layer of two is frozen from the start. @ret_loaded: lines of metrics that tell of loads */
+/* One layer of two is frozen from the start. @ret_loaded: lines of metrics that report loads */
 static char *run_epochs(uint64_t cache_mb, unsigned replicas, const char *data, char ret_digest[33],
                         unsigned *ret_loaded)
 {
@@ -245,7 +245,7 @@ static char *run_epochs(uint64_t cache_mb, unsigned replicas, const char *data, 
     return exact;
 }
 
-/* What frozen layers computed is loaded in later epochs, from memory of the host. */
+/* Later epochs load the outputs of frozen layers from host memory. */
 static void test_kept_outputs_change_no_bit(void **state)
 {
     char digest[33], other_digest[33], data[] = "/tmp/firn-gpu-data-XXXXXX";
@@ -322,7 +322,7 @@ static void test_what_does_not_fit_is_refused_with_the_numbers(void **state)
         skip();
     crew_init(&crew, &spec);
     crew.device = gpu();
-    assert_int_equal(setenv("EMULATOR_MEMORY_MIB", "100", 1), 0); /* of which it takes 96 itself */
+    assert_int_equal(setenv("EMULATOR_MEMORY_MIB", "100", 1), 0); /* the emulator takes 96 itself */
     crew_spawn(&crew, 0);
     assert_int_equal(unsetenv("EMULATOR_MEMORY_MIB"), 0);
     struct plan *plan = crew_plan(&crew, 1, 1);

@@ -1,6 +1,6 @@
 /*
- * The promise itself: the same job gives the same metrics and the same parameters, to the bit, on
- * every layout that fits, with freezing that moves the boundary while it runs.
+ * firn's main promise: the same job gives the same metrics and the same parameters, to the bit, on
+ * every layout that fits, while freezing moves the boundary.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,7 +58,8 @@ static char *run_layout(const struct job_spec *spec, unsigned stages, unsigned r
     return exact;
 }
 
-/* Each of @layouts against one worker alone. Return its metrics, to be freed. */
+/* Compare each of @layouts with one worker alone. Return the metrics of that worker, to be freed.
+ */
 static char *expect_same(const struct job_spec *spec, const unsigned (*layouts)[2], size_t count)
 {
     char digest[33], other_digest[33];
@@ -83,7 +84,8 @@ static void expect_same_bits(const char *family, const unsigned (*layouts)[2], s
     free(expect_same(&spec, layouts, count));
 }
 
-/* The last line of a job of @steps, trained with a learning rate that does not depend on them. */
+/* Return the last line of a job of @steps, trained with a learning rate that does not depend on
+ * @steps. */
 static char *last_line(unsigned steps)
 {
     struct job_spec spec = small_job(LLAMA);
@@ -100,7 +102,8 @@ static char *last_line(unsigned steps)
     return strdup(line ? line + 1 : exact);
 }
 
-/* The finished model's evaluation equals the start of the step that would have been next. */
+/* The finished model's evaluation equals that at the start of the step that would have been next.
+ */
 static void test_the_finished_model_is_evaluated(void **state)
 {
     (void)state;
@@ -158,7 +161,7 @@ static void test_so_does_a_job_from_a_folder(void **state)
     crew_done(&crew);
 }
 
-/* The same bits on several layouts, where layers freeze and thaw at least so often. */
+/* Expect the same bits on several layouts, with layers that freeze and thaw at least so often. */
 static void expect_turns(const struct job_spec *spec, unsigned least_frozen, unsigned least_thawed)
 {
     static const unsigned layouts[][2] = {{1, 3}, {2, 1}, {2, 3}, {3, 2}, {6, 1}};
@@ -190,7 +193,7 @@ static void test_so_do_layers_that_thaw(void **state)
     freeze_and_thaw(LLAMA ",\"tied\":false");
 }
 
-/* With a tolerance of all, a layer freezes as soon as it can: at its third measurement. */
+/* With the largest tolerance a layer freezes as soon as it can: at its third measurement. */
 static void freeze_by_plasticity(const char *family)
 {
     struct job_spec spec = small_job(family);

@@ -1,6 +1,6 @@
 /*
  * Training with a mask that marks the tokens that count: the mean is over the counted tokens of the
- * whole step, with the same bits on every layout and across a death, also where no token counts in
+ * whole step, with the same bits on every layout and across a death, even if no token counts in
  * whole lanes and whole steps.
  */
 #include <math.h>
@@ -50,7 +50,7 @@ static void rarely(size_t sample, size_t at, uint8_t *ret_token, uint8_t *ret_co
     *ret_counts = (sample % 30 == 0 || sample >= HELD_OUT) && at % 2 == 1;
 }
 
-/* All samples are the same one. */
+/* All samples are equal. */
 static void always(size_t sample, size_t at, uint8_t *ret_token, uint8_t *ret_counts)
 {
     (void)sample;
@@ -156,7 +156,7 @@ static bool one_is_gone_and_the_other_knows(const struct crew *crew, void *conte
     return crew->workers[1].exited && crew->workers[0].status.phase == WORKER_STUCK;
 }
 
-/* The survivor's steps since the checkpoint are trained again, and compared with its metrics. */
+/* Train the survivor's steps since the checkpoint again, and compare them with its metrics. */
 static char *run_with_death(const struct job_spec *spec, char ret_digest[33])
 {
     char path[1024];
@@ -178,7 +178,7 @@ static char *run_with_death(const struct job_spec *spec, char ret_digest[33])
 
 /* ---- the tests ---- */
 
-/* Steps of which the loss is 0 to the bit, and the norm with it. */
+/* Count the steps with a loss and a norm of exactly 0. */
 static unsigned count_empty_steps(const char *exact)
 {
     static const char empty[] = " 0000000000000000 0000000000000000 ";
@@ -224,7 +224,7 @@ static double value_of(const char *bits)
     return value;
 }
 
-/* Losses and norms, line by line, but for roundings. */
+/* Compare losses and norms line by line, up to rounding. */
 static void expect_close(const char *a, const char *b)
 {
     char bits[4][32];
@@ -243,9 +243,9 @@ static void expect_close(const char *a, const char *b)
 }
 
 /*
- * Where all samples are equal, the mean does not depend on the number of counted tokens in a step:
- * the loss and the gradient are over the counted tokens, not over all tokens read. A mask of ones
- * is no mask.
+ * If all samples are equal, the mean does not depend on the number of counted tokens in a step: the
+ * loss and the gradient are over the counted tokens, not over all read tokens. A mask of ones
+ * equals no mask.
  */
 static void test_the_mean_is_over_what_counts(void **state)
 {

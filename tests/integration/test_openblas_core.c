@@ -1,6 +1,6 @@
 /*
- * The OpenBLAS core that firn-worker reports, by the core that is asked of OpenBLAS: the setting of
- * the environment holds, even where it is slow, and without a setting no core is taken that is
+ * The OpenBLAS core that firn-worker reports, for each core requested of OpenBLAS: the setting of
+ * the environment holds, even if it is slow; without a setting, firn-worker takes no core that is
  * worse than the processor.
  */
 #include <setjmp.h>
@@ -18,7 +18,7 @@
 
 #define TEXT_SIZE 1024
 
-/* Return firn-worker's answer and its warnings together; @core: NULL: no core is asked for. */
+/* Return firn-worker's answer and its warnings together; @core: NULL: no core is requested. */
 static void ask(const char *core, char ret_text[TEXT_SIZE])
 {
     if (core)

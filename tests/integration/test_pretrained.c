@@ -1,6 +1,6 @@
 /*
  * Folders that Hugging Face's transformers wrote, in bf16, one of them in several files. A job file
- * with only the folder and a context reads its sizes there, and the units that come from the folder
+ * with only the folder and a context takes the sizes from the folder, and the units from the folder
  * give the logits of transformers.
  *
  * Needs python3, or the program that FIRN_PYTHON names, with torch and transformers; skipped

@@ -1,6 +1,6 @@
 /*
- * A firn-worker binary that was replaced under its firnd is a failure of the slot. As the node's
- * refusal of the job it would fail the job for good once all its nodes refuse.
+ * A firn-worker binary that was replaced under its firnd is a failure of the slot. If the node
+ * refused the job instead, the job would fail for good once all its nodes refuse.
  */
 #include <setjmp.h>
 #include <stdarg.h>

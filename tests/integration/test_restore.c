@@ -1,7 +1,7 @@
 /*
  * A damaged checkpoint: for a flipped byte in any file, the workers report the damage instead of
- * training on. From the checkpoint before it the run comes to the same bits, and writes the damaged
- * checkpoint anew.
+ * training on. From the checkpoint before it the run reaches the same bits, and rewrites the
+ * damaged checkpoint.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,7 +44,7 @@ static void switch_to(struct crew *crew, uint64_t from_step)
     plan_free(plan);
 }
 
-/* Both workers, which will end after @steps with a checkpoint. */
+/* Start both workers, which will end after @steps with a checkpoint. */
 static void spawn_both(struct crew *crew, uint64_t steps)
 {
     char path[512];
@@ -83,7 +83,7 @@ static void flip_byte(const char *path, uint64_t offset)
     assert_int_equal(pwrite(descriptor, &byte, 1, (off_t)offset), 1);
 }
 
-/* The last byte of each file is data in all files. Lines of metrics are no reason to go back. */
+/* The last byte of every file is data. Damaged lines of metrics are no reason to go back. */
 static void damage_each_file(struct crew *crew)
 {
     char path[1024], file[1280];

@@ -1,7 +1,7 @@
 /*
- * Stages of one replica lose their worker, again and again and at any moment, without a checkpoint
- * to go back to. Shadow copies on workers of other stages bring the run to the bits of an
- * undisturbed run. The test does a leader's work through the same functions.
+ * Stages of one replica lose their worker, repeatedly and at any moment, without a checkpoint to go
+ * back to. Shadows on workers of other stages bring the run to the bits of an undisturbed run. The
+ * test does a leader's work through the same functions.
  */
 #include <poll.h>
 #include <setjmp.h>
@@ -66,7 +66,7 @@ static bool is_gone(const struct crew *crew, void *context)
     return crew->workers[*(unsigned *)context].exited;
 }
 
-/* One replica over the workers that are left, each on its node, with shadows as a leader places
+/* Plan one replica over the remaining workers, each on its node, with shadows as a leader places
  * them. */
 static struct plan *plan_of_survivors(struct crew *crew)
 {
@@ -122,7 +122,7 @@ static struct plan *leave_one_out(struct crew *crew, const struct plan *before, 
         name_holder(before, rank, &holders[rank]);
         list_kept(before, rank, &holders[rank]);
     }
-    *exited = true; /* only to be passed over */
+    *exited = true; /* only so that it is skipped */
     struct plan *plan = plan_of_survivors(crew);
     *exited = false;
     plan->change.planned = true;
@@ -133,7 +133,7 @@ static struct plan *leave_one_out(struct crew *crew, const struct plan *before, 
     return plan;
 }
 
-/* Reports in, the plan that follows from them out: nothing may be missing. */
+/* Make the plan that follows from the reports: nothing may be missing. */
 static struct plan *recover(struct crew *crew)
 {
     struct plan *plan = plan_of_survivors(crew);
@@ -179,7 +179,7 @@ static unsigned next_random(unsigned below)
     return (unsigned)(random_state >> 33) % below;
 }
 
-/* A worker of the running plan dies at some moment; false when all had come to their end before. */
+/* Kill a worker of the running plan at some moment; false if all workers had ended before. */
 static bool lose_one(struct crew *crew)
 {
     unsigned victim = next_random(WORKERS);
@@ -263,7 +263,7 @@ static bool goes_on(const struct crew *crew, void *context)
     return crew->workers[*(unsigned *)context].progress.step > 0 || crew_finished(crew, NULL);
 }
 
-/* Two replicas that one node could have had: the first feeds the copy, and both are lost. */
+/* Two replicas that one node could have had: the first feeds the shadow, and both are lost. */
 static void test_replicas_that_die_together_have_a_copy(void **state)
 {
     char digest[33], other_digest[33];

@@ -1,8 +1,8 @@
 /*
- * Twenty training steps of a GPT-2 beside PyTorch's, from the same parameters on the same samples:
- * losses, gradient norms and the parameters at the end, on CPU slots, on the emulator's GPU and,
+ * Compare twenty training steps of a GPT-2 with PyTorch's, from the same parameters on the same
+ * samples: losses, gradient norms and final parameters, on CPU slots, on the emulator's GPU and,
  * with CREW_DEVICE=cuda:0, on a real GPU in each precision. With CREW_LARGE the model is GPT-2 124M
- * with 1,024 positions, for a GPU alone.
+ * with 1,024 positions, for a GPU only.
  *
  * Needs python3, or the program that FIRN_PYTHON names, with torch and transformers; skipped
  * elsewhere.
@@ -160,7 +160,7 @@ static void compare(const char *device, const char *precision)
     assert_int_equal(status, 0);
 }
 
-/* NULL: a test of another device */
+/* Return the GPU; NULL: a test of another device */
 static const char *gpu(void)
 {
     const char *device = getenv("CREW_DEVICE");

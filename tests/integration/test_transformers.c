@@ -1,7 +1,7 @@
 /*
  * Hugging Face's transformers read a run's checkpoint: from_pretrained() of the family's model, on
- * the folder itself and on its export, gives firn's logits. Both hold with the initial tied table,
- * and with frozen units in files of their own and a separate table for the head.
+ * the folder itself and on its export, gives firn's logits. This holds with the initial tied table,
+ * and with frozen units in their own files and a separate table for the head.
  *
  * Needs python3, or the program that FIRN_PYTHON names, with torch and transformers; skipped
  * elsewhere.
@@ -85,7 +85,7 @@ static void write_values(const struct crew *crew, const char *name, const void *
     assert_int_equal(file_replace(path, data, size, 0644, &error), 0);
 }
 
-/* One sequence through all units as the checkpoint has them. */
+/* Compute one sequence through all units of the checkpoint. */
 static void write_logits(const struct crew *crew, const char *checkpoint)
 {
     static float logits[CONTEXT * VOCAB];

@@ -43,7 +43,7 @@ static void write_spec(const struct crew *crew)
     assert_int_equal(file_replace(path, text, strlen(text), 0644, &error), 0);
 }
 
-/* Those of this process's crew that run: a test that fails leaves its crew behind. */
+/* The running workers of this process's crew: a test that fails leaves its crew behind. */
 static pid_t running[CREW_MAX];
 
 static void kill_those_left(void)
@@ -150,8 +150,8 @@ static bool connect_worker(const struct crew *crew, unsigned slot, int *ret_sock
     return true;
 }
 
-/* Several processes open a GPU at once, and its libraries compile for each shape: workers and the
- * waits for them have more time. */
+/* Several processes open a GPU at once, and its libraries compile for each shape: allow workers
+ * more time, and wait longer for them. */
 static bool is_on_gpu(const struct crew *crew)
 {
     return strncmp(crew->device, "cuda", 4) == 0;

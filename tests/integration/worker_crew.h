@@ -1,6 +1,7 @@
 /*
  * Real firn-worker processes without firnd: a test hands out plans itself and sees every status.
- * For the numerics of layouts and the protocol of generations, where a cluster would only add time.
+ * For tests of layouts' numerics and of the protocol of generations, to which a cluster would only
+ * add time.
  */
 #pragma once
 
@@ -18,7 +19,7 @@ struct crew_worker {
     pid_t pid;
     int socket; /* -1: not connected, or gone */
     struct bytes received;
-    struct worker_report status; /* the last one */
+    struct worker_report status; /* the last report */
     struct control_progress progress;
     bool exited;
     int exit_status;
@@ -50,28 +51,27 @@ bool crew_is_large(void);
 #define CREW_GPT2 "\"family\":\"gpt2\",\"heads\":2,\"tied\":true"
 struct job_spec crew_job(const char *name, const char *family, unsigned steps, unsigned lanes,
                          unsigned micro_batches_per_lane);
-/** crew_init() - an empty crew in a new folder below the temporary one; @spec's data must exist */
+/** crew_init() - make an empty crew in a new temporary folder; @spec's data must exist */
 void crew_init(struct crew *crew, const struct job_spec *spec);
 /** crew_done() - Kill the remaining workers and remove the folder */
 void crew_done(struct crew *crew);
 
-/** crew_spawn() - start the worker of @slot (on a node of its own, "n<slot>") and wait for its
- * socket */
+/** crew_spawn() - start the worker of @slot (on its own node, "n<slot>") and wait for its socket */
 void crew_spawn(struct crew *crew, unsigned slot);
-/** crew_plan() - K x R over slots [0, K*R) with even units and lanes; generation counts on; no
- * moves */
+/** crew_plan() - plan K x R over slots [0, K*R) with even units and lanes, the next generation and
+ * no moves */
 struct plan *crew_plan(struct crew *crew, unsigned stage_count, unsigned replica_count);
-/** crew_send() - the plan to every worker, as PREPARE or SWITCH */
+/** crew_send() - send the plan to every worker, as PREPARE or SWITCH */
 void crew_send(struct crew *crew, const struct plan *plan, enum control_type type);
 /** crew_pump() - Take the workers' messages until @done returns true. Fail the test, with the end
  * of the workers' logs, after @seconds, several times as many on a GPU */
 void crew_pump(struct crew *crew, bool (*done)(const struct crew *crew, void *context),
                void *context, unsigned seconds);
-/** crew_finished() - for crew_pump(): every worker that is not killed has exited */
+/** crew_finished() - return, for crew_pump(), whether every worker that is not killed has exited */
 bool crew_finished(const struct crew *crew, void *context);
 void crew_kill(struct crew *crew, unsigned slot, int signal);
-/** crew_exact() - slot's metrics as `step loss_bits grad_norm_bits frozen_layers` lines; malloc'ed
- */
+/** crew_exact() - return slot's metrics as lines `step loss_bits grad_norm_bits frozen_layers`;
+ * malloc'ed */
 char *crew_exact(const struct crew *crew, unsigned slot);
 /** crew_count_lines() - return how many of slot's lines of metrics have a @key that is not 0 */
 unsigned crew_count_lines(const struct crew *crew, unsigned slot, const char *key);
@@ -82,5 +82,5 @@ void crew_count_turns(const char *exact, unsigned *ret_frozen, unsigned *ret_tha
  * run; the message names the first step that differs */
 void crew_expect_same(const char *alone, const char *exact, const char *digest_alone,
                       const char *digest);
-/** crew_digest() - state_digest of the checkpoint of @step, into a text of 33 bytes */
+/** crew_digest() - write the state_digest of the checkpoint of @step, a text of 33 bytes */
 void crew_digest(const struct crew *crew, uint64_t step, char ret_text[33]);

@@ -1,8 +1,8 @@
 /*
- * What an instrumented source file asks at every place that can be wrong (tests/mutants/mutants.py,
- * which includes this before anything else). FIRN_MUTANT is the number of the place that is wrong
- * in this run, FIRN_MUTANTS_REACHED a file with a byte for each place, set to 1 when it is asked
- * for.
+ * The queries of an instrumented source file at every place that can be wrong
+ * (tests/mutants/mutants.py, which includes this before anything else). FIRN_MUTANT is the number
+ * of the place that is wrong in this run; FIRN_MUTANTS_REACHED is a file with a byte for each
+ * place, set to 1 when the place is queried.
  */
 #pragma once
 
@@ -16,7 +16,7 @@
 __attribute__((weak)) long mutant_live = -1;
 __attribute__((weak)) volatile unsigned char *mutant_reached;
 
-/* Every file has its own, and all do the same; what is read may stand anywhere in memory then. */
+/* Every instrumented file has its own constructor; all of them do the same. */
 __attribute__((constructor)) static void mutant_begin(void)
 {
     const char *live = getenv("FIRN_MUTANT");

@@ -72,5 +72,5 @@ void test_folder_become_oneself(void)
     if (getuid() != 0)
         return;
     assert_int_equal(seteuid(0), 0);
-    assert_int_equal(prctl(PR_SET_DUMPABLE, 1), 0); /* or the leak sanitizer cannot look */
+    assert_int_equal(prctl(PR_SET_DUMPABLE, 1), 0); /* otherwise the leak sanitizer cannot look */
 }

@@ -18,7 +18,7 @@ int test_folder_make(void **state);
 /** test_folder_remove() - remove the folder with its files */
 int test_folder_remove(void **state);
 
-/* One of a few static buffers, so that several paths can stand in one expression. */
+/* Return a path in one of a few static buffers, so that one expression can have several paths. */
 const char *test_folder_at(const char *name);
 
 /** test_folder_write() - write a file of the folder */
@@ -30,7 +30,7 @@ void test_folder_write_text(const char *name, const char *text);
 /** test_folder_add() - make a folder in the folder */
 void test_folder_add(const char *name);
 
-/* Root may read everything, so it is somebody else while a file is to be unreadable. */
+/* Stop being root, which may read everything, while a file must be unreadable. */
 void test_folder_become_nobody(void);
 
 /** test_folder_become_oneself() - undo test_folder_become_nobody() */

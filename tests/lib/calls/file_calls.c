@@ -14,7 +14,7 @@
 #define FILE_CALLS_DESCRIPTORS 1024
 
 static struct file_calls {
-    const char *below; /* NULL: none of the calls is looked at */
+    const char *below; /* NULL: ignore all calls */
     atomic_long left;  /* calls until the failing one; negative: none will fail */
     atomic_bool hit;
     enum file_calls_kind kind;
@@ -74,7 +74,7 @@ static int file_calls_mark(int descriptor, bool ours)
     return descriptor;
 }
 
-/* How much of a transfer is carried out; negative: it fails. */
+/* Return the size of the transfer that is carried out; negative: it fails. */
 static ssize_t file_calls_share(int descriptor, size_t size)
 {
     if (!file_calls_owns(descriptor) || !file_calls_turn())
@@ -292,7 +292,7 @@ int unlink(const char *path)
                : file_calls_named(RECORD_UNLINK, (int)syscall(SYS_unlink, path), path, "");
 }
 
-/* A name below a folder that is open. */
+/* Remove a name below an open folder. */
 int unlinkat(int folder, const char *name, int flags)
 {
     char inside[1280], path[1280] = "";

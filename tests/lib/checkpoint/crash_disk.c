@@ -122,7 +122,7 @@ static bool crash_is_parent(const char *folder, const char *path)
            !strchr(path + length + 1, '/');
 }
 
-/* The folder that the job's folder has by the name that @path begins with behind it. */
+/* Find the folder below the job's folder that @path names. */
 static unsigned crash_find_folder(const struct crash *crash, struct crash_disk *disk,
                                   const char *path, bool make)
 {
@@ -169,7 +169,7 @@ static void crash_understand_one(struct crash *crash, struct crash_disk *disk, u
     meaning->target_folder = crash_find_folder(crash, disk, record->target, false);
 }
 
-/* As all of it was carried out: nothing lost. */
+/* Resolve the recording's paths as carried out: nothing was lost. */
 static void crash_understand(struct crash *crash)
 {
     static struct crash_disk disk;
@@ -368,7 +368,7 @@ static void crash_check_prefix(struct crash *crash, unsigned length)
     else
         crash_some_subsets(crash, &prefix);
     crash_random_subsets(crash, &prefix, length);
-    if (length == recording.count) { /* returned operations must stand, whatever is pending */
+    if (length == recording.count) { /* returned operations must stand, with any pending ones */
         crash->seen_count = 0;
         crash_set_all(&prefix, CRASH_DONE);
         crash_check_state(crash, length, prefix.fates, true);

@@ -98,7 +98,7 @@ static int fake_say(const char *what, struct error *error)
     return error_set(error, fake_objects.status, "%s: the fake store was told to fail", what);
 }
 
-/* Around the effect of an operation: FAKE_REFUSED before it, FAKE_ANSWER_LOST behind it. */
+/* Fail before the effect of an operation (FAKE_REFUSED) or after it (FAKE_ANSWER_LOST). */
 #define FAKE_OPERATION(what, effect)                                                               \
     do {                                                                                           \
         bool fails_ = fake_fails();                                                                \

@@ -1,7 +1,7 @@
 /*
- * An I/O table that fails on demand. It counts operations; operation number fail_at (and, when the
- * disk is to stay dead, every later operation) returns fail_code. A torn write puts half of its
- * data on disk before it fails. A gate, when closed, holds the writer inside create().
+ * An I/O table that fails on demand. It counts operations; operation number fail_at (and every
+ * later operation, if the disk stays dead) returns fail_code. A torn write puts half of its data on
+ * disk before it fails. A closed gate holds the writer inside create().
  */
 #pragma once
 

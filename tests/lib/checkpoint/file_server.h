@@ -1,6 +1,6 @@
 /*
- * A fake firnd for readers of checkpoint files: it serves one node's folder over HTTP on a port of
- * its own, checks proofs, and misbehaves on request.
+ * A fake firnd for readers of checkpoint files: it serves one node's folder over HTTP on its own
+ * port, checks proofs, and misbehaves on request.
  */
 #pragma once
 
@@ -27,5 +27,5 @@ struct file_server {
 /** file_server_start() - serve the files below @folder as the node @name */
 void file_server_start(struct file_server *server, const char *name, const char *folder);
 
-/* From now on its port refuses connections. */
+/* Stop: from now on the port refuses connections. */
 void file_server_stop(struct file_server *server);

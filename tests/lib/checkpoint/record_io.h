@@ -1,7 +1,7 @@
 /*
- * An I/O table that carries everything out and records every change of the disk, in order, with the
- * data of every write. It also asserts the rule that the crash model relies on: no operation is in
- * flight on any file when a file is synced or a name moves.
+ * An I/O table that carries out all operations and records every change of the disk, in order, with
+ * the data of every write. It also asserts the rule on which the crash model relies: no operation
+ * is in flight on any file when a file is synced or a name moves.
  */
 #pragma once
 
@@ -45,7 +45,7 @@ extern struct recording recording;
 /** record_add() - append an operation to the recording. Return: the operation, to be filled */
 struct record *record_add(enum record_kind kind, const char *path);
 
-/** record_present() - the folder at @path and its files as they are, as operations of the past */
+/** record_present() - record the folder at @path and its files as past operations */
 void record_present(const char *path);
 
 /** record_table() - return a table that records the changes made through @inner */

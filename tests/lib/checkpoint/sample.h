@@ -1,9 +1,8 @@
 /*
- * A small checkpoint whose every value follows from a seed: written, damaged and compared by the
- * tests of this folder. Sizes are chosen to hit the edges: whole blocks, odd lengths, a scalar, an
- * empty tensor.
+ * A small checkpoint whose values all follow from a seed. Tests write, damage and compare it. Its
+ * sizes hit the edges: whole blocks, odd lengths, a scalar, an empty tensor.
  *
- * Every shape is a unit. The first sample_frozen of them are frozen: no moments, and the same
+ * Every shape is a unit. The first sample_frozen units are frozen: no moments, and the same
  * parameters at every step.
  */
 #pragma once
@@ -31,7 +30,8 @@ struct sample {
 /** sample_remove() - remove a folder with its files */
 void sample_remove(const char *path);
 
-/* In memory where there is a memory file system: these tests fsync thousands of times. */
+/* Make a folder, in memory if there is a memory file system: these tests fsync thousands of times.
+ */
 void sample_folder(char ret_path[64]);
 
 /** sample_value() - return element @i of @tensor */
@@ -43,7 +43,7 @@ void sample_init(struct sample *sample, uint64_t seed);
 /** sample_done() - free the tensors */
 void sample_done(struct sample *sample);
 
-/* Rank @rank's share of @world: the tensors of every world-th unit. @tensors has room for all. */
+/* Return @rank's share of @world: the tensors of every world-th unit. @tensors has room for all. */
 struct checkpoint_share sample_share(const struct sample *sample, const char *folder, uint64_t step,
                                      unsigned rank, unsigned world,
                                      struct checkpoint_tensor *tensors);
@@ -52,7 +52,7 @@ struct checkpoint_share sample_share(const struct sample *sample, const char *fo
 int sample_commit(const struct io *io, const char *folder, unsigned tensor_count,
                   struct manifest *manifest, struct error *error);
 
-/* The whole of it through an existing writer. */
+/* Save the whole checkpoint through an existing writer. */
 int sample_save_values(struct checkpoint_writer *writer, const struct io *io, const char *folder,
                        uint64_t step, unsigned world, const struct sample *sample,
                        struct error *error);
@@ -64,10 +64,10 @@ int sample_save(struct checkpoint_writer *writer, const struct io *io, const cha
 /** sample_writer() - make a writer */
 struct checkpoint_writer *sample_writer(const struct io *io, size_t block_bytes);
 
-/* A checkpoint of @step in @folder, made with the machine's own backend. */
+/* Write a checkpoint of @step in @folder with the machine's own backend. */
 void sample_write(const char *folder, uint64_t step, unsigned world);
 
-/* Of the manifest of the checkpoint in the folder @path. */
+/* Compute the digest of the manifest of the checkpoint in the folder @path. */
 void sample_manifest_sha256(const char *path, char ret_sha256[65]);
 
 #define SAMPLE_METRICS "metrics-0000000003.jsonl"
@@ -75,8 +75,8 @@ void sample_manifest_sha256(const char *path, char ret_sha256[65]);
  */
 void sample_make_metrics(const char *path);
 
-/* Reads everything back and compares each bit; 0, or negative with @error. */
+/* Read everything back and compare each bit; 0, or negative with @error. */
 int sample_compare(struct checkpoint_reader *reader, uint64_t step, struct error *error);
 
-/* Opens, scrubs and compares the checkpoint of @step in @folder. */
+/* Open, scrub and compare the checkpoint of @step in @folder. */
 int sample_check(const char *folder, uint64_t step, struct error *error);

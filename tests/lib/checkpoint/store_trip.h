@@ -1,5 +1,5 @@
 /*
- * A checkpoint of the sample goes into the fake store and comes back, as often as a test wants,
+ * Send a checkpoint of the sample to the fake store and fetch it back, as often as a test wants,
  * without backoff between the attempts at an operation.
  */
 #pragma once
@@ -18,7 +18,7 @@ struct store_trip {
     char sha256[65];             /* of its manifest */
 };
 
-/* Of the checkpoint of @step in @folder; the store is empty then. */
+/* Prepare the checkpoint of @step in @folder, and empty the store. */
 void store_trip_init(struct store_trip *trip, const char *folder, uint64_t step);
 
 /* Send the sample; return the result of object_send(). */

@@ -57,7 +57,7 @@ static int two_nodes_write(const struct two_nodes *nodes, unsigned node, const s
     return status == 1 ? 0 : status;
 }
 
-/* The manifest of both parts; @copied: both nodes have both shares. */
+/* Make the manifest of both parts; @copied: both nodes have both shares. */
 static int two_nodes_manifest(const struct manifest parts[2], bool copied, uint64_t step,
                               struct manifest *ret_manifest, struct error *error)
 {

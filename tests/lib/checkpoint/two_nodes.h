@@ -1,6 +1,6 @@
 /*
  * Checkpoints of the sample (sample.h) on two nodes, a and b, that keep a copy of each other's
- * share: every step of checkpoint/replicate/copy_place.h in its order, on folders of their own.
+ * share: every step of checkpoint/replicate/copy_place.h in order, on their own folders.
  */
 #pragma once
 
@@ -17,7 +17,7 @@ struct two_nodes {
     char folders[2][64];
     struct file_server servers[2];
     struct checkpoint_remote *remote;
-    char sha256[65]; /* of the manifest saved last */
+    char sha256[65]; /* of the last saved manifest */
 };
 
 /** two_nodes_start() - make the folders of both nodes and serve them */
@@ -30,6 +30,6 @@ void two_nodes_stop(struct two_nodes *nodes);
 struct checkpoint_local two_nodes_local(const struct two_nodes *nodes, unsigned node,
                                         const struct io *io, uint64_t step);
 
-/* b's files go through @io; a, the coordinator, uses threads. */
+/* Save a checkpoint: b's files go through @io; a, the coordinator, uses threads. */
 int two_nodes_save(struct two_nodes *nodes, const struct io *io, uint64_t step,
                    struct error *error);

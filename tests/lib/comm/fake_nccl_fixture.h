@@ -1,4 +1,4 @@
-/* The group fixture of tests that run on the fake NCCL: it stays loaded, and `fake` is its play. */
+/* The group fixture of tests on the fake NCCL: it stays loaded, and `fake` sets its behaviour. */
 #pragma once
 
 #include "unit/comm/fake_nccl.h"

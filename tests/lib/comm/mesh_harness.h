@@ -1,6 +1,6 @@
 /*
  * Meshes of several ranks inside one process over 127.0.0.1, and a peer made of a plain socket that
- * can misbehave in every way that a correct one cannot.
+ * can misbehave in every way.
  */
 #pragma once
 
@@ -15,15 +15,15 @@
 
 #define WORLD_MAX       16
 #define WORLD_OPEN_NS   (20 * NS_PER_SECOND)
-#define WORLD_SILENT_NS (10 * NS_PER_SECOND) /* no rank is silent by accident on a busy machine */
+#define WORLD_SILENT_NS (10 * NS_PER_SECOND) /* on a busy machine no rank is silent that long */
 
 /* Of all worlds from now on. */
-extern bool world_checksums; /* links do with checksums */
-extern bool world_same_node; /* ranks link within the machine; else by TCP */
+extern bool world_checksums; /* links use checksums */
+extern bool world_same_node; /* ranks link within the machine; otherwise by TCP */
 
 struct world {
     unsigned count;
-    bool chain; /* links between neighbours only; else between all */
+    bool chain; /* links between neighbours only; otherwise between all */
     struct mesh_listener listeners[WORLD_MAX];
     char addresses[WORLD_MAX][ADDRESS_SIZE];
     uint64_t generation;
@@ -47,7 +47,7 @@ void world_done(struct world *world);
 struct mesh_options world_options(const struct world *world, unsigned rank,
                                   struct mesh_peer *peers);
 
-/* One rank's mesh_open() in a thread of its own. */
+/* One rank's mesh_open() in its own thread. */
 struct opener {
     struct world *world;
     unsigned rank;
@@ -71,12 +71,12 @@ int world_opener_join(struct opener *opener);
 /** world_open() - open the meshes of all ranks at once; they must open */
 void world_open(struct world *world);
 
-/* All at once, as workers do at a switch. */
+/* Close all meshes at once, as workers do at a switch. */
 void world_close(struct world *world);
 
 /* ---- a peer made of a plain, blocking socket ---- */
 
-/* Of the link on each descriptor, once its handshake is through. */
+/* The seals of the link on each descriptor, after its handshake. */
 struct raw_seals {
     struct frame_seal *out, *in;
 };
@@ -104,19 +104,18 @@ void raw_put(int descriptor, struct frame frame, const void *payload);
 /* @ret_payload: room for FRAME_SMALL_MAX + 1 */
 bool raw_get(int descriptor, struct frame *ret_frame, uint8_t *ret_payload);
 
-/* Skips heartbeats and credit; false at the end of the stream. */
+/* Get the next frame that is no heartbeat and no credit; false at the end of the stream. */
 bool raw_get_news(int descriptor, struct frame *ret_frame, uint8_t *ret_payload);
 
-/* Connect to @to as rank @self, say HELLO, and no more. */
+/* Connect to @to as rank @self, send HELLO, and no more. */
 int raw_hello(const struct world *world, unsigned self, unsigned to);
 
-/* Whether the other side has left it open so far. */
+/* Return whether the other side has left the connection open so far. */
 bool raw_is_open(int descriptor);
 
 /*
- * Connect to @to as rank @self and go through the handshake. Return: its outcome as
- * handshake_step() says, -ESHUTDOWN when the other side just closed; 0: the link is up, in
- * *ret_descriptor.
+ * Connect to @to as rank @self and do the handshake. Return: its outcome as of handshake_step(),
+ * -ESHUTDOWN when the other side just closed; 0: the link is up, in *ret_descriptor.
  */
 int raw_join_from(const char *from, const struct world *world, unsigned self, unsigned to,
                   int *ret_descriptor);

@@ -46,7 +46,7 @@ void reduce_sum_subtree(float *result, uint64_t job, unsigned bucket, struct lan
     reduce_add(NULL, result, result, right_values, count);
 }
 
-/* Uneven ranges in order, each of at least one lane. */
+/* Deal uneven ranges in order, each of at least one lane. */
 static void deal_ranges(struct job *job)
 {
     unsigned first = 0;
@@ -59,7 +59,7 @@ static void deal_ranges(struct job *job)
     }
 }
 
-/* As after changes within a step: any lane to any member, and to some members none. */
+/* Deal as after changes within a step: any lane to any member, and none to some members. */
 static void deal_any(struct job *job)
 {
     unsigned having = 1 + draw(job->number, 39) % job->members;
@@ -101,7 +101,7 @@ static unsigned check_result(const float *result, const struct job *job, unsigne
     return memcmp(result, expected, count * sizeof(float)) != 0;
 }
 
-/* All buckets of one step: begun in order, combined in order, finished in order. */
+/* Begin, combine and finish all buckets of one step, each in order. */
 static int run_step(struct member *member, const struct job *job, struct reduce_bucket **buckets,
                     unsigned self, uint64_t step, size_t count)
 {

@@ -1,6 +1,6 @@
 /*
  * A reduction's members, jobs and sums, and the oracle: the sequential tree over all lanes. The
- * test brings the carrier between the members.
+ * test provides the carrier between the members.
  */
 #pragma once
 
@@ -27,14 +27,14 @@ struct job {
 /** reduce_add() - add two arrays, for the lane tree */
 void reduce_add(void *context, float *output, const float *a, const float *b, size_t count);
 
-/* Magnitudes far apart, so that almost every order of addition gives other bits. */
+/* Make values of very different magnitudes: almost every order of addition gives other bits. */
 void reduce_make_lane(float *values, uint64_t job, unsigned bucket, unsigned lane, size_t count);
 
 /** reduce_sum_subtree() - sum the lanes below @node, as the oracle does */
 void reduce_sum_subtree(float *result, uint64_t job, unsigned bucket, struct lane_tree_span node,
                         size_t count);
 
-/* Lanes dealt to members, another way for every job: uneven ranges, or any lane to any member;
+/* Deal lanes to members, differently for every job: uneven ranges, or any lane to any member;
    members are any of @ranks. */
 void reduce_make_job(struct job *job, uint64_t number, unsigned lanes, unsigned members,
                      unsigned ranks);

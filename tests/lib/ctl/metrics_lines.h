@@ -12,5 +12,7 @@ struct line_values {
     double final_loss; /* the same */
 };
 
-/** metrics_line() - into @text (at least 600 bytes), with its newline; its length */
+/** metrics_line() - write a line with its newline into @text (at least 600 bytes); return its
+ * length
+ */
 size_t metrics_line(const struct line_values *values, char *text);

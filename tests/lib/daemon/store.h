@@ -1,7 +1,7 @@
 /*
  * Fixtures for tests: a key-value store that completes a write only when the test answers, and a
  * loop whose timers fire when the test says so. The store handles one request and one timer at a
- * time, which is all that its tests need.
+ * time; its tests need no more.
  */
 #pragma once
 
@@ -34,7 +34,7 @@ struct fake_store {
     int64_t guard;                    /* the revision that guards the put */
     int64_t revision;                 /* of the last answer */
     unsigned started, cancelled;
-    int refuse; /* the next txn does not start, with this code */
+    int refuse; /* the next txn does not start, and returns this code */
 };
 
 /** fake_store_init() - make an empty store at time 0 */

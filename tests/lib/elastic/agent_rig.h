@@ -68,7 +68,7 @@ void rig_feed_up(unsigned slot);
 /** rig_feed_exit() - feed that the worker on @slot has exited with @code */
 void rig_feed_exit(unsigned slot, int code);
 
-/** rig_feed_tick() - feed that it is @at_ns */
+/** rig_feed_tick() - feed the time @at_ns */
 void rig_feed_tick(uint64_t at_ns);
 
 /* Run slots 0 and 1 in generation 1 as instances 10 and 11. */

@@ -8,5 +8,6 @@
 #define SAMPLE_LANES  8
 #define SAMPLE_STAGES 2
 
-/** sample_plan() - make a plan in which every kind of field has a value; plan_free() */
+/** sample_plan() - make a plan in which every kind of field has a value; free it with plan_free()
+ */
 struct plan *sample_plan(void);

@@ -25,7 +25,7 @@ extern struct plan *three_plan;
 /** three_setup() - start in generation 6 of the job, which all three nodes run */
 int three_setup(void **state);
 
-/** three_teardown() - free what three_setup() made */
+/** three_teardown() - undo three_setup() */
 int three_teardown(void **state);
 
 /** three_say() - make @node report its worker in @phase of @generation, at step @applied */
@@ -34,13 +34,13 @@ void three_say(unsigned node, enum worker_phase phase, uint64_t generation, uint
 /* Make the worker hold applied + 1 and know the losses of lanes [first, end). */
 void three_hold(unsigned node, unsigned first, unsigned end);
 
-/** three_train_on_two() - make plan 6 a planned change to a and b alone; c keeps its rank, as a
- * donor where @donor */
+/** three_train_on_two() - make plan 6 a planned change to a and b alone; with @donor, c keeps its
+ * rank as a donor */
 void three_train_on_two(bool donor);
 
 /** three_decide() - take the leader's next decision about three_view */
 void three_decide(void);
 
-/** three_expect_published() - check that the decision publishes a plan that goes on from @step,
+/** three_expect_published() - check that the decision publishes a plan that continues from @step,
  * with @commit */
 void three_expect_published(uint64_t step, uint64_t commit);

@@ -34,8 +34,8 @@ static struct sockaddr_in etcd_fixture_address(unsigned port)
 }
 
 /*
- * No other test takes @port, not even while the member that has it is dead: a name for it, which
- * the kernel gives to one process and takes back when that ends.
+ * Reserve @port among tests, even while its member is dead: by a name that the kernel gives to one
+ * process and takes back when the process ends.
  */
 static bool etcd_fixture_reserve(unsigned port)
 {
@@ -94,7 +94,7 @@ void etcd_fixture_endpoints(const struct etcd_fixture *fixture, char text[ETCD_F
     }
 }
 
-/* In the child: becomes etcd. */
+/* Become etcd, in the child. */
 static void etcd_fixture_exec(const struct etcd_fixture *fixture, unsigned member)
 {
     char name[16], data[128], log[128], cluster[ETCD_FIXTURE_TEXT_SIZE] = "";
@@ -106,7 +106,8 @@ static void etcd_fixture_exec(const struct etcd_fixture *fixture, unsigned membe
         length += (size_t)snprintf(cluster + length, sizeof(cluster) - length,
                                    "%sm%u=http://127.0.0.1:%u", i > 0 ? "," : "", i,
                                    fixture->members[i].peer_port);
-    bool alone = fixture->member_count == 1; /* nobody to lose an election to on a busy machine */
+    bool alone =
+        fixture->member_count == 1; /* no other member can win an election on a busy machine */
     snprintf(name, sizeof(name), "m%u", member);
     snprintf(data, sizeof(data), "%s/%s", fixture->folder, name);
     snprintf(log, sizeof(log), "%s/%s.log", fixture->folder, name);
@@ -121,8 +122,7 @@ static void etcd_fixture_exec(const struct etcd_fixture *fixture, unsigned membe
     dup2(output, STDERR_FILENO);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     const char *last = fixture->tls ? "--client-cert-auth" : NULL;
-    /* Passwords are hashed as cheaply as can be: a busy machine takes seconds for the usual cost.
-     */
+    /* Hash passwords as cheaply as possible: a busy machine takes seconds at the usual cost. */
     execl(ETCD_FIXTURE_PROGRAM, "etcd", "--name", name, "--data-dir", data, "--unsafe-no-fsync",
           "--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls",
           peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", cluster,
@@ -156,7 +156,7 @@ void etcd_fixture_pause(const struct etcd_fixture *fixture, unsigned member)
 {
     int status;
     kill(fixture->members[member].pid, SIGSTOP);
-    /* Until all its threads have stopped it may still answer. */
+    /* The member may answer until all its threads have stopped. */
     while (waitpid(fixture->members[member].pid, &status, WUNTRACED) < 0 && errno == EINTR)
         continue;
 }
@@ -166,12 +166,12 @@ void etcd_fixture_continue(const struct etcd_fixture *fixture, unsigned member)
     kill(fixture->members[member].pid, SIGCONT);
 }
 
-/* One GET /health; etcd answers true after a read that needs the quorum. */
+/* Send one GET /health; etcd answers true after a read that needs the quorum. */
 static bool etcd_fixture_healthy(const struct etcd_fixture *fixture, unsigned member)
 {
     static const char question[] = "GET /health HTTP/1.0\r\n\r\n";
     struct sockaddr_in address = etcd_fixture_address(fixture->members[member].health_port);
-    struct timeval limit = {.tv_usec = 250000}; /* asked too early it waits a whole second */
+    struct timeval limit = {.tv_usec = 250000}; /* etcd waits a whole second if asked too early */
     char answer[1024] = "";
     size_t length = 0;
     int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -218,7 +218,7 @@ void etcd_fixture_stop(struct etcd_fixture *fixture)
     *fixture = (struct etcd_fixture){0};
 }
 
-/* An authority, and a certificate of it for the server and one for a client. */
+/* Make an authority, and its certificates for the server and for a client. */
 static bool etcd_fixture_certify(const struct etcd_fixture *fixture)
 {
     char command[2048];

@@ -1,8 +1,8 @@
 /*
  * A real etcd of one or three members for tests: own temporary folder, free ports on 127.0.0.1,
- * ended by process id. Members die with the test program, whatever ends that.
+ * ended by process id. Members die with the test program, however it ends.
  *
- * Everything waits for a condition (a member says it is healthy, which takes a quorum), with a
+ * Every wait is for a condition (a member reports that it is healthy, which takes a quorum), with a
  * deadline.
  */
 #pragma once
@@ -32,19 +32,19 @@ struct etcd_fixture {
 bool etcd_fixture_available(void);
 
 /*
- * A free port below the range that the kernel gives to outgoing connections, so that no client
- * takes the port of a member that is dead for a moment.
+ * Return a free port below the range that the kernel gives to outgoing connections, so that no
+ * client takes the port of a member that is dead for a moment.
  */
 unsigned etcd_fixture_free_port(void);
 
 /** etcd_fixture_url() - write the URL of a port of 127.0.0.1 */
 void etcd_fixture_url(unsigned port, char text[ETCD_FIXTURE_TEXT_SIZE]);
 
-/** etcd_fixture_file() - "ca.pem", "client.pem", "client.key": a file in its folder */
+/** etcd_fixture_file() - write the path of "ca.pem", "client.pem" or "client.key" in its folder */
 void etcd_fixture_file(const struct etcd_fixture *fixture, const char *name,
                        char text[ETCD_FIXTURE_TEXT_SIZE]);
 
-/* "http://127.0.0.1:1,http://127.0.0.1:2": what a client is given. */
+/* Write the endpoints for a client: "http://127.0.0.1:1,http://127.0.0.1:2". */
 void etcd_fixture_endpoints(const struct etcd_fixture *fixture, char text[ETCD_FIXTURE_TEXT_SIZE]);
 
 /** etcd_fixture_launch() - start a member, or start it again on its data */
@@ -53,22 +53,22 @@ void etcd_fixture_launch(struct etcd_fixture *fixture, unsigned member);
 /** etcd_fixture_kill() - SIGKILL and reap; works on a paused member too */
 void etcd_fixture_kill(struct etcd_fixture *fixture, unsigned member);
 
-/** etcd_fixture_pause(), etcd_fixture_continue() - a member that is there but does not answer */
+/** etcd_fixture_pause() - pause a member: it runs, but does not answer */
 void etcd_fixture_pause(const struct etcd_fixture *fixture, unsigned member);
 
-/** etcd_fixture_continue() - let a paused member go on */
+/** etcd_fixture_continue() - let a paused member continue */
 void etcd_fixture_continue(const struct etcd_fixture *fixture, unsigned member);
 
-/** etcd_fixture_wait() - until a member is healthy. Returns false when it ended or the time is over
+/** etcd_fixture_wait() - wait until a member is healthy. Return false if it ended or time is over
  */
 bool etcd_fixture_wait(struct etcd_fixture *fixture, unsigned member);
-/** etcd_fixture_stop() - ends all members and removes the folder; also after a failed start */
+/** etcd_fixture_stop() - end all members and remove the folder; also after a failed start */
 void etcd_fixture_stop(struct etcd_fixture *fixture);
 
-/** etcd_fixture_start() - a healthy store of 1 or 3 members */
+/** etcd_fixture_start() - start a healthy store of 1 or 3 members */
 bool etcd_fixture_start(struct etcd_fixture *fixture, unsigned member_count);
 
-/** etcd_fixture_start_tls() - one member that wants client certificates; needs openssl(1) */
+/** etcd_fixture_start_tls() - start a member that wants client certificates; needs openssl(1) */
 bool etcd_fixture_start_tls(struct etcd_fixture *fixture);
 
 /** etcd_fixture_remove() - remove one file or folder; for nftw() */

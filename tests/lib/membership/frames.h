@@ -35,14 +35,14 @@ struct frame {
 void frame_send(int connection, unsigned type, unsigned flags, unsigned stream, const void *payload,
                 size_t size_bytes);
 
-/** frame_send_number() - a frame that holds one number: a reset's reason, a window's growth */
+/** frame_send_number() - send a frame with one number: a reset's reason, a window's growth */
 void frame_send_number(int connection, unsigned type, unsigned stream, uint32_t number);
 
 /** frame_send_headers() - Send @lines, "name: value" each, as literals outside the dynamic table */
 void frame_send_headers(int connection, unsigned flags, unsigned stream, const char *lines);
 
-/** frame_read() - Return: false when the peer has gone */
+/** frame_read() - read one frame. Return: false when the peer has gone */
 bool frame_read(int connection, struct frame *frame);
 
-/** frame_read_preface() - Return: whether a client of HTTP/2 speaks */
+/** frame_read_preface() - read the preface. Return: whether the client speaks HTTP/2 */
 bool frame_read_preface(int connection);

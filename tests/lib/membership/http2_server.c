@@ -160,7 +160,7 @@ static bool play(struct server *server, const struct act *act)
     }
 }
 
-/* Plays until HANG_UP or END; then at an END it reads on for as long as the client speaks. */
+/* Play the script until HANG_UP or END; after END read for as long as the client speaks. */
 static const struct act *serve_one(struct server *server, const struct act *act)
 {
     bool goes_on = frame_read_preface(server->connection);

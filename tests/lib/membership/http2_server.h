@@ -11,7 +11,7 @@
 
 enum act_kind {
     END = 0,  /* of the script */
-    REQUESTS, /* read until so many have come whole on this connection */
+    REQUESTS, /* read until so many complete requests have come on this connection */
     BYTES,    /* read until so many bytes of bodies have come, on all connections */
     ANSWER,   /* the headers of request `which`, its number as text, and the end */
     HEADERS,  /* of `which` and nothing more */
@@ -21,11 +21,11 @@ enum act_kind {
     GO_AWAY, /* `which` is the last that is answered */
     LIMIT,   /* so many streams at once */
     RAW,     /* `text` as it is */
-    PINGS,   /* read until so many have come */
+    PINGS,   /* read until so many PINGs have come */
     RESETS,  /* read until so many streams have been reset */
     ASK,     /* a PING */
-    PONGS,   /* read until so many have been answered */
-    MUTE,    /* PINGs are not answered any more */
+    PONGS,   /* read until so many PINGs have been answered */
+    MUTE,    /* stop answering PINGs */
     HANG_UP, /* and take the next connection */
 };
 

@@ -48,7 +48,7 @@ void store_close(struct store *store);
 /** store_run() - run the loop until *@done */
 void store_run(struct store *store, const bool *done);
 
-/* Runs the loop until a condition holds; it is looked at after every round of a few milliseconds.
+/* Run the loop until a condition holds, which is checked after every round of a few milliseconds.
  */
 #define STORE_UNTIL(store, condition)                                                              \
     do {                                                                                           \
@@ -106,7 +106,7 @@ struct posted {
     char body[1024];
 };
 
-/* Post requests that the client has no call for: compaction, users and roles. @token: NULL for
+/* Post requests for which the client has no call: compaction, users and roles. @token: NULL for
  * none */
 struct posted store_post_as(const struct etcd_fixture *fixture, const char *token, const char *path,
                             const char *body);

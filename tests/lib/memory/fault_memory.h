@@ -1,7 +1,7 @@
 /*
  * Memory that runs out: this program's own malloc, calloc and realloc. The allocation with the
- * number given to fault_memory_arm() returns NULL, in any thread. Linked statically, so libraries
- * that the code uses (jansson, xxHash) fail too. With AddressSanitizer, which brings its own
+ * number given to fault_memory_arm() returns NULL, in any thread. They are linked statically, so
+ * libraries that the code uses (jansson, xxHash) fail too. With AddressSanitizer, which has its own
  * allocator, no allocation ever fails and the tests report that.
  */
 #pragma once
@@ -17,16 +17,16 @@
 #define FAULT_MEMORY 1
 #endif
 
-/* Whether the allocation was reached. */
+/* True when the allocation was reached. */
 extern atomic_bool fault_memory_hit;
 
 /* NULL, or called at each allocation; never called in sanitized builds. */
 extern void (*fault_memory_seen)(void);
 
-/** fault_memory_arm() - make the allocation with that number fail */
+/** fault_memory_arm() - make allocation @number fail */
 void fault_memory_arm(long number);
 
-/** fault_memory_disarm() - whether the allocation was reached */
+/** fault_memory_disarm() - return whether the allocation was reached */
 bool fault_memory_disarm(void);
 
 /** fault_memory_suspend() - Suspend failures; pass the return value to fault_memory_resume() */

@@ -35,7 +35,7 @@ static void path_note(void)
         path_notes[at] = path;
 }
 
-/** path_is_new() - whether the noted allocation @number is the first on its path */
+/** path_is_new() - return whether the noted allocation @number is the first on its path */
 static bool path_is_new(unsigned number)
 {
     for (unsigned i = 0; i < number; i++)

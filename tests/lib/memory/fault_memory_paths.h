@@ -1,7 +1,7 @@
 /*
- * Memory that runs out once on every path of calls that leads to an allocation: for operations with
- * thousands of allocations, most of which are one loop's. One run without a fault notes the path of
- * each; the first on each path is then made to fail, one a run.
+ * Memory that runs out once on every call path that leads to an allocation: for operations with
+ * thousands of allocations, most of them in one loop. One run without a fault notes the path of
+ * each allocation; then the first allocation on each path fails, one per run.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /*
- * A folder with files of tokens, made for each test and removed after it, and data sets of what is
- * in it.
+ * A folder with files of tokens, made for each test and removed after it, and data sets of these
+ * files.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /*
- * Data that a node keeps digests of, in the folder of a test: files whose changes are old, and a
- * wall clock for which they are.
+ * Data of which a node keeps digests, in the folder of a test: files with old changes, and a wall
+ * clock for which the changes are old.
  */
 #pragma once
 
@@ -8,7 +8,7 @@
 
 #include "lib/model/data_folder.h"
 
-/* The wall clock of a test: some time after the real one, or moving with each look. */
+/* The wall clock of a test: ahead of the real clock, or advancing with each look. */
 struct known_data_time {
     int64_t ahead_ns;
     uint64_t fixed_ns, step_ns; /* used if not 0 */

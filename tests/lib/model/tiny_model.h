@@ -1,6 +1,6 @@
 /*
- * A small model of each kind with parameters large enough that every part of it matters (at
- * GPT-2's own initialization attention is nearly uniform and biases are zero), and its gradients.
+ * A small model of each kind, and its gradients. Its parameters are large enough that every part of
+ * it matters: at GPT-2's own initialization attention is nearly uniform and biases are zero.
  */
 #pragma once
 
@@ -26,7 +26,7 @@ struct tiny_model {
     struct unit_layout layouts[TINY_UNITS];
     float *host_parameters[TINY_UNITS];                    /* the same values as on the device */
     float *parameters[TINY_UNITS], *gradients[TINY_UNITS]; /* device */
-    void *weights[TINY_UNITS]; /* device; the parameters where activations are f32 */
+    void *weights[TINY_UNITS]; /* device; the parameters if activations are f32 */
     int32_t tokens[TINY_MICROS][TINY_ROWS], targets[TINY_MICROS][TINY_ROWS];
 };
 

@@ -22,7 +22,7 @@
 char metrics_file_folder[64], metrics_file_path[96];
 bool metrics_file_fails;
 
-/* Replace the C library's open(): on demand a file cannot be opened for appending. */
+/* Replace the C library's open(): on demand, opening a file for appending fails. */
 int open(const char *__file, int __oflag, ...)
 {
     mode_t mode = 0;

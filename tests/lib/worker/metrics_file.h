@@ -1,4 +1,4 @@
-/* A metrics file for tests, in a folder of its own, and lines for it. */
+/* A metrics file for tests, in its own folder, and lines for it. */
 #pragma once
 
 #include <stdbool.h>
