@@ -189,7 +189,7 @@ static void test_own_kernels_take_over(void **state)
     check_left(bf16, FAKE_CUDNN_WRONG, "forward own kernels (on trial cuDNN was 0.2");
     check_left(bf16, FAKE_CUDNN_WRONG, "backward own kernels (on trial cuDNN was ");
     check_left(bf16, FAKE_CUDNN_OTHER_BITS, "(on trial cuDNN gave other bits in run 2 of 8)");
-    /* what a small trial, and a short one, would not have shown */
+    /* a small trial, or a short trial, would not have shown these */
     check_left(bf16, FAKE_CUDNN_LARGE,
                "forward own kernels (on trial cuDNN gave other bits in run 2");
     check_left(bf16, FAKE_CUDNN_SELDOM,
@@ -202,7 +202,8 @@ static void test_own_kernels_take_over(void **state)
     check_left(bf16, FAKE_CUDNN_SOUND, "own kernels (cuDNN is switched off)");
 }
 
-/* What fails on this machine alone is no choice: others of its kind would compute otherwise. */
+/* A failure of this machine alone is no reason to choose other kernels: other machines of its kind
+ * would compute differently. */
 static void test_a_failure_of_this_machine_is_an_error(void **state)
 {
     static const struct {

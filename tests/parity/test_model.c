@@ -1,6 +1,6 @@
 /*
- * The whole model: logits, loss and every gradient against an oracle of its own, and the bits of a
- * step on every way to cut it into stages.
+ * Tests of the whole model: logits, loss and every gradient against its own oracle, and the bits of
+ * a step for every way to cut the model into stages.
  */
 
 #include <setjmp.h>
@@ -485,8 +485,8 @@ static struct step split_step(unsigned frozen)
     return step;
 }
 
-/* Frozen units overwrite what they share in every forward: no trained unit's may be among it. And a
- * frozen output follows from its sample alone. */
+/* Frozen units overwrite their shared memory in every forward: it must not be memory of a trained
+ * unit. A frozen output follows from its sample alone. */
 static void test_frozen_units_compute_samples_and_leave_the_others_alone(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
 /*
  * Operations at the sizes of GPT-2 1.5B and of Llama's heads, against the CPU's, which the other
- * tests here hold to the oracle. On a GPU training takes these paths: other algorithms of a library
- * than small shapes take, and grids that fill the device many times over. The emulator computes the
- * same on small sizes, so that the test itself is tested.
+ * tests here compare with the oracle. Training on a GPU takes these paths: other algorithms of a
+ * library than for small shapes, and grids that fill the device many times over. The emulator
+ * computes the same at small sizes, so that the test itself is tested.
  */
 #include <setjmp.h>
 #include <stdarg.h>

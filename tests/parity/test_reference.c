@@ -1,7 +1,7 @@
 /*
  * The tiny models against Hugging Face's classes of their kind (GPT2LMHeadModel, LlamaForCausalLM,
- * ...): names, shapes, logits, loss, gradients, where some tokens do not count in the loss. Skipped
- * where python3 (or the one named by FIRN_PYTHON) has no torch and transformers.
+ * ...): names, shapes, logits, loss and gradients, with some tokens that do not count in the loss.
+ * Skipped if python3 (or the program named by FIRN_PYTHON) has no torch and transformers.
  */
 
 #include <setjmp.h>

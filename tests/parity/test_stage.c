@@ -1,4 +1,4 @@
-/* Tests of what a stage promises beside its bits: losses, gates, and the memory that it needs. */
+/* Tests of a stage's promises besides its bits: losses, gates, and the memory that it needs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /*
  * A table of kernels whose operations take f32 host memory, around any other table. The adapter
- * brings every argument to the device in the type that the backend wants there, runs the operation,
- * and brings results back. So one test of an operation serves every backend and every type of
+ * copies every argument to the device in the type that the backend wants, runs the operation, and
+ * copies results back. So one test of an operation serves every backend and every type of
  * activations.
  */
 #pragma once

@@ -1,7 +1,7 @@
 /*
- * Runs a check on every backend: each level of vector instructions with 1, 2 and 3 threads, the
- * GPU's kernels in the emulator (tests/emulator), and a real GPU where there is one. Every
- * operation takes f32 host memory (parity/oracle/adapter.h).
+ * Run a check on every backend: each level of vector instructions with 1, 2 and 3 threads, the
+ * GPU's kernels in the emulator (tests/emulator), and a real GPU if there is one. Every operation
+ * takes f32 host memory (parity/oracle/adapter.h).
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /*
  * Describe a wrong result in one message: the number of wrong elements, their positions, their
- * distance, and their pattern. A machine with a GPU is lent by the minute, so the message of a
- * failure has to be enough to mend it by.
+ * distance, and their pattern. A machine with a GPU is lent by the minute, so the message must
+ * suffice to correct the failure.
  *
  * The pattern is that of stretches, runs of wrong elements: "270 stretches, the first of 14, the
  * second begins 284 further" are the last 14 columns of rows of 284.

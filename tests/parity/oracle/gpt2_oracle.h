@@ -1,4 +1,4 @@
-/* The parts of a GPT-2 that are its own; see model_oracle.h. */
+/* The parts of the oracle that are specific to GPT-2; see model_oracle.h. */
 #pragma once
 
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* The parts of a Llama that are its own; see model_oracle.h. */
+/* The parts of the oracle that are specific to Llama; see model_oracle.h. */
 #pragma once
 
 #include "parity/oracle/oracle_parts.h"

@@ -1,4 +1,5 @@
-/* The byte buffer against what was put in, and the little-endian words at their extremes. */
+/* Tests that the byte buffer returns its content, and of the little-endian words at their extremes.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

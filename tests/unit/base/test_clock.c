@@ -1,4 +1,4 @@
-/* The real clock runs forward, and its two faces are what they say. */
+/* Tests that monotonic time never goes back, and that wall time is the calendar's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /*
- * Whole files. The system calls that can fail are replaced here (the program's own definitions win
- * over libc's), so that replacement can be failed at its k-th call for every k: whatever fails, the
- * name must hold the old or the new content, whole, and no temporary may stay.
+ * Tests of whole files. This file replaces the system calls that can fail (the program's own
+ * definitions win over libc's), so that file_replace() fails at its k-th call for every k: after
+ * any failure the name must hold the whole old or the whole new content, and no temporary may stay.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -19,7 +19,7 @@
 #include "base/file.h"
 #include "base/file_list.h"
 
-/* What is in the files that @path names, one after another. */
+/* Check that the files that @path names contain @text, one after another. */
 static void expect_text(const char *path, const char *text)
 {
     CLEANUP(file_list_done) struct file_list files = {0};
@@ -119,7 +119,7 @@ static void test_globs(void **state)
     expect_text(test_folder_at("g/one/../*.h"), "b");
     expect_text(test_folder_at("/g//one/*.c"), "c");
 
-    test_folder_write_text("g/[x].c", "literal"); /* what exists is no pattern */
+    test_folder_write_text("g/[x].c", "literal"); /* the name of an existing file is no pattern */
     expect_text(test_folder_at("g/[x].c"), "literal");
 
     expect_failure(test_folder_at("g/*.none"), -ENOENT, "no file matches");

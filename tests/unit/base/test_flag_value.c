@@ -10,7 +10,9 @@
 
 #include "base/flag_value.h"
 
-/* What getopt_long() makes of the words after the program's name, and what is thought of it. */
+/* Parse the words after the program's name with getopt_long(), and return whether a value is
+ * missing.
+ */
 static bool forgotten(char *first, char *second)
 {
     static const struct option flags[] = {{"dir", required_argument, NULL, 'd'}, {0}};

@@ -1,4 +1,4 @@
-/* Tests of a moment that may not have come. */
+/* Tests of a moment that may not have come yet. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

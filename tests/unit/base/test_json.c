@@ -1,4 +1,4 @@
-/* Reading JSON: what is accepted, that each refusal names the key, and short memory. */
+/* Tests of reading JSON: accepted values, the key in each refusal, and failed allocations. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* The logger: what reaches a sink, and what a line on standard error looks like. */
+/* Tests of the logger: the messages that reach a sink, and the format of standard error. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -79,7 +79,7 @@ static void test_levels_above_the_set_one_are_dropped(void **state)
     assert_int_equal(capture.count, 2);
 }
 
-/* What one call writes to standard error, with a pipe in its place. */
+/* Catch the output of one call on standard error, with a pipe in its place. */
 static void standard_error_of(const char *message, const struct log_field *fields,
                               size_t field_count, char *ret_line, size_t line_size)
 {

@@ -1,5 +1,5 @@
-/* The logarithm: beside libm's in f64, and in bits, which no compiler and no processor may change.
- */
+/* Tests of the logarithm: against libm's in f64, and its bits, which no compiler and no processor
+ * may change. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

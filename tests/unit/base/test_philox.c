@@ -111,7 +111,7 @@ static void test_a_shorter_fill_is_the_start_of_a_longer_one(void **state)
 }
 
 /* The exact bits, so that a compiler or a processor that computes otherwise is noticed. */
-/* What one thread makes at one level of vectors is what another makes at another. */
+/* Any thread at any level of vector instructions makes the same values. */
 static void test_normals_have_the_same_bits_at_every_level_and_in_parts(void **state)
 {
     (void)state;

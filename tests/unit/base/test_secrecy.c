@@ -1,5 +1,5 @@
-/* Keys stay with their owner: no core dumps, no debugger, and a word about files that all may read.
- */
+/* Keys stay with their owner: no core dumps, no debugger, and a warning about files that all may
+ * read. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

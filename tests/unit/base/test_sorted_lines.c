@@ -1,4 +1,4 @@
-/* Bisection over lines of every length, against looking at each; ends that are cut off. */
+/* Tests of bisection over lines of every length, against a linear search; and of truncated ends. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

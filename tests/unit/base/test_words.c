@@ -1,4 +1,5 @@
-/* Messages of words: what is put is taken in the same order, and no reader passes the end. */
+/* Tests of messages of words: words come out in the order of writing, and no reader passes the end.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

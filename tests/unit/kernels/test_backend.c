@@ -24,7 +24,7 @@ static void test_a_library_that_is_missing_is_named(void **state)
     assert_non_null(strstr(error.text, "/nowhere/libfirn-cuda.so was not found"));
 }
 
-/* Two nodes whose identities are equal compute alike, whatever their environments say. */
+/* Two nodes with equal identities compute alike, in any environment. */
 static void test_the_environment_changes_no_precision(void **state)
 {
     struct error error = {0};

@@ -102,7 +102,7 @@ static void mark(const void *context, size_t begin, size_t end, struct device_sc
         marks[i]++;
 }
 
-/* Every item belongs to exactly one share, whatever the grain. */
+/* Every item belongs to exactly one share, for any grain. */
 static void test_shares_cover_everything_once(void **state)
 {
     (void)state;

@@ -1,10 +1,10 @@
 /*
  * The contract of kernels/kernel.h: the bits of a result depend on the arguments alone.
  *
- * Every operation runs once in quiet; that is the expectation. Then it runs again with its buffers
- * at other addresses and alignments, after other operations, from another thread, while other
- * threads load the machine, and at every level of vector instructions. Each time all its buffers,
- * inputs and padding included, must be equal to the expectation.
+ * Every operation runs once undisturbed, which gives the expectation. Then it runs again with its
+ * buffers at other addresses and alignments, after other operations, from another thread, while
+ * other threads load the machine, and at every level of vector instructions. Each time all its
+ * buffers, inputs and padding included, must equal the expectation.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -339,7 +339,7 @@ static struct kernel_device *device_new(const struct kernel *kernel, unsigned th
     return device;
 }
 
-/* Runs @operation and fails unless it does to its memory what @expected shows. */
+/* Run @operation and fail unless its memory then equals @expected. */
 static void expect_same(const struct operation *operation, const struct kernel *kernel,
                         struct kernel_device *device, const struct memory *expected,
                         size_t shift_bytes)

@@ -1,4 +1,4 @@
-/* Which core is asked of OpenBLAS where it has chosen one. */
+/* Tests of the core that is requested of OpenBLAS after it has chosen one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -13,7 +13,7 @@
 
 static const struct job_spec spec = {.checkpoint.every = EVERY, .train.steps = STEPS};
 
-/* A generation that begins at @began from memory; @recorded: what its plan knows. */
+/* A generation that begins at @began from memory; @recorded: the recorded step in its plan. */
 static struct checkpoint_calendar calendar_of(uint64_t began, uint64_t recorded)
 {
     const struct plan plan = {.start.source = PLAN_SOURCE_MEMORY,

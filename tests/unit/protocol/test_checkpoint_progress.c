@@ -1,5 +1,5 @@
-/* Tests of one rank's progress with a checkpoint: what it starts, when it is busy, what it removes.
- */
+/* Tests of one rank's progress with a checkpoint: the work that it starts, when it is busy, and the
+ * files that it removes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -41,7 +41,7 @@ static void crew_end(struct crew *crew)
     plan_free(crew->plan);
 }
 
-/* Send what the rank has to send. */
+/* Send the rank's pending message. */
 static void crew_say(struct crew *crew, unsigned rank)
 {
     struct checkpoint_vote *vote = &crew->votes[rank];
@@ -104,7 +104,7 @@ static struct unit_digests digest_of(unsigned unit, uint64_t value)
     return digests;
 }
 
-/* Whatever rank is the last, nobody agrees before it has voted, and then all do. */
+/* No rank agrees before the last rank has voted, for any last rank; then all ranks agree. */
 static void test_all_agree_with_the_last_vote(void **state)
 {
     static const unsigned sizes[] = {1, 2, 9, 10, RANKS_MAX};

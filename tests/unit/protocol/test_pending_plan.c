@@ -1,4 +1,4 @@
-/* Tests of the plan that a worker is to go over to. */
+/* Tests of the plan to which a worker will switch. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -75,7 +75,7 @@ static void test_an_announced_plan_is_superseded_by_failures_alone(void **state)
     pending_plan_done(&pending);
 }
 
-/* Rank 0 announces within the step what all ranks had, after another plan has come here. */
+/* Rank 0 announces within the step a plan that all ranks had, after a newer plan has come here. */
 static void test_a_plan_that_was_told_of_is_kept(void **state)
 {
     struct pending_plan pending = {0};

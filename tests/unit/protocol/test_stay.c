@@ -1,4 +1,5 @@
-/* Tests of a worker's stay in a generation: what follows a step, an evaluation and broken links. */
+/* Tests of a worker's stay in a generation: its next action after a step, an evaluation or broken
+ * links. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

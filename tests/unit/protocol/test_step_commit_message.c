@@ -42,7 +42,7 @@ static int set_up(void **state)
     unpacked_down = malloc(sizeof(*unpacked_down));
     if (!part || !unpacked || !down || !unpacked_down)
         return -1;
-    memset(unpacked, 0xaa, sizeof(*unpacked)); /* what is not written shows */
+    memset(unpacked, 0xaa, sizeof(*unpacked)); /* unwritten bytes show */
     memset(unpacked_down, 0xaa, sizeof(*unpacked_down));
     struct step_commit_up *up = &part->up;
     up->data_digest = 0x1122334455667788;

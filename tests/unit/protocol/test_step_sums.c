@@ -1,5 +1,5 @@
 /*
- * Tests of the sums that a rank goes on with: messages, the choice, and that a division never
+ * Tests of the sums with which a rank continues: messages, the choice, and that a division never
  * counts on a sum that the choice then lacks.
  */
 #include <setjmp.h>
@@ -184,7 +184,7 @@ static void test_facts_are_the_least_of_all_units(void **state)
 
 /* ---- divisions ---- */
 
-/* Random nodes of the tree, which do not overlap: what a worker of the step before has. */
+/* Draw random nodes of the tree that do not overlap: the sums of an earlier worker of the step. */
 static void draw_sums(struct step_sums *sums, uint64_t seed, unsigned unit, unsigned source)
 {
     struct lane_tree_part parts[LANES];
@@ -231,7 +231,8 @@ static struct step_sums_stage stage_of(const struct scene *scene, unsigned rank)
     return (struct step_sums_stage){scene->first_unit[stage], scene->first_unit[stage + 1], false};
 }
 
-/* Whatever ranks have and offer, no division counts on a sum that a rank then does not choose. */
+/* For any sums that ranks have and offer, no division counts on a sum that a rank does not choose.
+ */
 static void test_a_division_counts_on_chosen_sums_alone(void **state)
 {
     unsigned kept = 0;

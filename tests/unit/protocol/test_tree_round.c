@@ -229,7 +229,7 @@ static void test_an_error_of_the_question_ends_the_round(void **state)
     (void)state;
     assert_non_null(tree);
     tree_begin(tree, 12, &question);
-    tree->contents[0].refuses = 5; /* what rank 4, a leaf, sends */
+    tree->contents[0].refuses = 5; /* sent by rank 4, a leaf */
     assert_int_equal(run(tree), REFUSED);
     assert_int_equal(tree->contents[0].decided, 0);
     assert_int_equal(tree->rounds[0].action, TREE_RECEIVE_PART);

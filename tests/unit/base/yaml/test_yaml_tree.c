@@ -1,4 +1,4 @@
-/* YAML to JSON: types, lines, and everything that is refused with the line where it stands. */
+/* Tests of YAML to JSON: types, lines, and every refusal with its line. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /*
- * A flipped bit anywhere in a checkpoint, of every file that its manifest lists and of the manifest
- * itself: a scrub finds it, and so does a restore, and both name the file. Positions: all of both
- * ends of a file, where headers, padding, the last tensors and seals are, and every so many bits in
- * between, at a stride that meets all bits of a byte.
+ * Tests of a flipped bit anywhere in a checkpoint, in every file that its manifest lists and in the
+ * manifest itself: a scrub and a restore find it, and both name the file. Positions: all bits at
+ * both ends of a file, where headers, padding, the last tensors and seals are, and every so many
+ * bits in between, at a stride that meets all bits of a byte.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /*
- * The k-th operation of a save fails, for every k until the save succeeds, with every kind of
- * failure: the new checkpoint is absent or complete, the old one is untouched, nothing partial
- * stays behind while the disk still lets us remove it, and the same writer then saves the next one.
+ * Fail the k-th operation of a save, for every k until the save succeeds, with every kind of
+ * failure: the new checkpoint is absent or complete, the old checkpoint is untouched, no partial
+ * file stays if the disk allows its removal, and the same writer then saves the next checkpoint.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,10 +1,11 @@
 /*
  * SIGKILL at 200 random moments of real saves. A child process saves, commits and retains in a
  * loop, reports every commit that has returned, and is killed. The parent then reads the whole
- * folder: every listed checkpoint is good, no reported checkpoint is missing. The next child goes
- * on in the same folder, over the remains of the previous child.
+ * folder: every listed checkpoint is good, no reported checkpoint is missing. The next child
+ * continues in the same folder, over the remains of the previous child.
  *
- * The moments follow from a seed, which is printed; FIRN_SEED repeats a run as far as timing does.
+ * The moments follow from a seed, which is printed; FIRN_SEED repeats a run as far as timing
+ * allows.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* Merging, sealing, the JSON both ways, and a manifest.json that proves itself. */
+/* Tests of merging, sealing, the JSON in both directions, and the seal of manifest.json. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

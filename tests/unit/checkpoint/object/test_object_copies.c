@@ -1,7 +1,7 @@
 /*
- * A checkpoint whose shares lie on several nodes goes into an object store: each node sends its own
- * share once, and the node that puts the manifest sends the shares of nodes that are away, silent
- * or damaged. The store checks after each operation that every checkpoint with a manifest is
+ * Send a checkpoint with shares on several nodes to an object store: each node sends its own share
+ * once, and the node that puts the manifest sends the shares of nodes that are away, silent or
+ * damaged. The store checks after each operation that every checkpoint with a manifest is
  * complete (fake_store.h).
  */
 #include <setjmp.h>

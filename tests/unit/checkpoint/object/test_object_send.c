@@ -1,6 +1,6 @@
 /*
- * A checkpoint goes into an object store and comes back: with every operation failing once, cut off
- * at every operation and resumed, damaged on either side. The store checks after each operation
+ * Send a checkpoint to an object store and fetch it back: with every operation failing once, cut
+ * off at every operation and resumed, damaged on either side. The store checks after each operation
  * that every checkpoint with a manifest is complete (fake_store.h).
  */
 #include <setjmp.h>

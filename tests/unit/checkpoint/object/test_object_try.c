@@ -1,4 +1,4 @@
-/* Asked before there is a checkpoint: may this store be read and written? */
+/* Tests, before any checkpoint, whether this store may be read and written. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

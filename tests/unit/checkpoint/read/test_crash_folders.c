@@ -1,8 +1,8 @@
 /*
- * Power cuts (crash_disk.h) while a checkpoint comes back from an object store, while a model is
- * exported, and while retention takes a checkpoint away. In each state every folder with its final
- * name is whole; every reported folder is there, every reported removal is done; and from each
- * state the next attempt succeeds.
+ * Power cuts (crash_disk.h) during a fetch of a checkpoint from an object store, an export of a
+ * model, and the removal of a checkpoint by retention. In each state every folder with its final
+ * name is whole, every reported folder exists, and every reported removal is done; from each state
+ * the next attempt succeeds.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /*
- * The k-th file call of the kernel fails, for every k until all goes well, with every kind of
- * failure: opening and reading, loading, scrubbing, exporting, pinning, test_retention, and both
- * ways between a folder and an object store. Each operation succeeds (the call did not matter, or
- * was repeated) or reports the failed call, and nothing half-done is left under a final name.
+ * Fail the k-th file call of the kernel, for every k until all succeed, with every kind of failure:
+ * opening and reading, loading, scrubbing, exporting, pinning, retention, and both ways between a
+ * folder and an object store. Each operation succeeds (the call did not matter, or was repeated) or
+ * reports the failed call, and leaves nothing incomplete under a final name.
  */
 #include <setjmp.h>
 #include <stdarg.h>

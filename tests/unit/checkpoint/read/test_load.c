@@ -1,7 +1,7 @@
 /*
- * Loading many tensors at once: right to the bit on every layout, with every backend and block
- * size, after any failure on the way; next to no byte read twice; and damage refused with the
- * message of the careful reader.
+ * Tests of loading many tensors at once: right to the bit on every layout, with every backend and
+ * block size, after any failure on the way; almost no byte is read twice; damage is refused with
+ * the message of the careful reader.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /*
- * The k-th allocation fails, for every k until all goes well: a save, an open with every tensor
- * read, a scrub, an export, a test_retention, and both ways to an object store each either succeed
- * or return -ENOMEM (or lack memory only for optional work, and succeed), and leave the previous
- * checkpoint as it was.
+ * Fail the k-th allocation, for every k until all succeed: a save, an open with every tensor read,
+ * a scrub, an export, retention, and both ways to an object store each either succeed or return
+ * -ENOMEM (or lack memory only for optional work, and succeed), and leave the previous checkpoint
+ * as it was.
  */
 #include <setjmp.h>
 #include <stdarg.h>

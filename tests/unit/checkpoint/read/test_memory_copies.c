@@ -1,7 +1,7 @@
 /*
- * The k-th allocation fails, for every k until all goes well, where other nodes are asked: a share
- * that gets a copy here, a checkpoint that is opened and read from elsewhere, exported from there,
- * and verified on all nodes. A node that could not be asked for want of memory counts as away.
+ * Fail the k-th allocation, for every k until all succeed, in work with other nodes: copying a
+ * share here, opening and reading a checkpoint from elsewhere, exporting it from there, and
+ * verifying it on all nodes. A node that could not be asked for lack of memory counts as away.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* Committing a step that is there already, and the definition of a lost checkpoint. */
+/* Tests of committing a step that already exists, and of the definition of a lost checkpoint. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

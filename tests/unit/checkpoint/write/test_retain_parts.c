@@ -75,7 +75,7 @@ static void test_they_go_without_any_record(void **state)
     assert_false(there("step-0000000080.g5.part"));
 }
 
-/* A broken removal is made up for, and what was fetched in vain goes with a later checkpoint. */
+/* Retention completes an interrupted removal, and removes abandoned part folders of a fetch. */
 static void test_leftovers_go_with_retention_and_purge(void **state)
 {
     struct error error = {0};

@@ -1,4 +1,4 @@
-/* Asked before there is a checkpoint: can one be written to this folder? */
+/* Tests, before any checkpoint, whether one can be written to this folder. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /*
- * Whole reductions over NCCL as it is played by fake_nccl.c: the bits of the sequential tree, which
- * are those of the mesh (test_reduce.c), and every way in which a member can fail the others. Ranks
- * are threads, each with a mesh and a clique of its own.
+ * Tests of whole reductions over the fake NCCL (fake_nccl.c): the bits of the sequential tree,
+ * which equal those of the mesh (test_reduce.c), and every way in which a member can fail the
+ * others. Ranks are threads, each with its own mesh and clique.
  */
 #include <setjmp.h>
 #include <stdarg.h>

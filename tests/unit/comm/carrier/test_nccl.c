@@ -1,4 +1,4 @@
-/* Cliques on a library that pretends (fake_nccl.c): ranks are cliques of one process. */
+/* Tests of cliques on the fake NCCL (fake_nccl.c): ranks are cliques of one process. */
 #include <errno.h>
 #include <sched.h>
 #include <setjmp.h>

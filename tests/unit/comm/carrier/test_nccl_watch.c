@@ -101,7 +101,7 @@ static void test_an_orderly_end(void **state)
     assert_int_equal(feed(NCCL_FAULT, 1000, 0), NCCL_DO_NOTHING);
 }
 
-/* What goes wrong while a set is closed ends in an abort, which has a limit of its own. */
+/* A failure while a set is closed ends in an abort, which has its own time limit. */
 static void test_an_end_that_is_not_orderly(void **state)
 {
     static const struct {

@@ -1,6 +1,6 @@
 /*
- * Every way in which a link ends badly. Rank 0 is a real mesh; the peers that misbehave are plain
- * sockets which have gone through the handshake. Detection is waited for, never timed.
+ * Tests of every way in which a link can fail. Rank 0 is a real mesh; the misbehaving peers are
+ * plain sockets after a handshake. The tests wait for detection and do not time it.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* A cluster's keys as one picture, and the nodes' reports about their workers. */
+/* Tests of the picture of a cluster from its keys, and of the nodes' reports about their workers.
+ */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

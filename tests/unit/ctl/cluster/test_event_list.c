@@ -54,7 +54,7 @@ static void test_events_are_merged_by_time_and_counted_once(void **state)
     assert_true(isnan(list.events[1].pause_ms));
 }
 
-/* A follower gets the end of a file again: what it has printed stays so. */
+/* A follower gets the end of a file again: printed events stay printed. */
 static void test_a_printed_event_stays_printed(void **state)
 {
     (void)state;

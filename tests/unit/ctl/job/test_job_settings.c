@@ -1,4 +1,4 @@
-/* --set on a job, and the scale that is asked for. */
+/* Tests of --set on a job, and of the requested scale. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

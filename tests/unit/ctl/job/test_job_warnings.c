@@ -1,4 +1,4 @@
-/* A user who submits a job gets a warning about everything that the cluster lacks now. */
+/* Submitting a job warns about everything that the cluster lacks now. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Tests of files that the user names: what is there is replaced, written into, or followed. */
+/* Tests of files that the user names: existing files are replaced, written into, or followed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -165,7 +165,7 @@ static void test_a_file_is_read_and_sent(void **state)
     assert_non_null(strstr(node->answer, "{\"step\":2}\n{\"step\":3}\n"));
     ask(node, "/v1/jobs/demo/events", "127.0.0.1");
     assert_memory_equal(node->answer, "HTTP/1.1 404", 12);
-    assert_null(strstr(node->answer, node->config.data_dir)); /* what lies where is not told */
+    assert_null(strstr(node->answer, node->config.data_dir)); /* the answer shows no path */
     ask(node, "/v1/jobs/demo/logs?slot=0&bytes=9", "127.0.0.1");
     assert_memory_equal(node->answer, "HTTP/1.1 404", 12);
 }

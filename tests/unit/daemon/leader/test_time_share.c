@@ -58,7 +58,7 @@ static void test_hundreds_of_jobs_take_half_of_the_time(void **state)
 
     (void)state;
     assert_true(spent_ns > 4900 * MS && spent_ns < 5100 * MS);
-    assert_true(longest_ns <= 28 * MS); /* a burst and what it began */
+    assert_true(longest_ns <= 28 * MS); /* a burst and the decision that it began */
 }
 
 static void test_a_long_decision_is_made_up_for(void **state)

@@ -363,7 +363,7 @@ static void test_what_a_daemon_before_said_is_not_said_again(void **state)
     assert_int_equal(rig_count(AGENT_REPORT, 0), 1);
 }
 
-/* The leader does not count what another firnd has started and this one may not have found. */
+/* The leader does not count processes of another firnd that this firnd may not have found. */
 static void test_a_process_without_state_is_said_again_by_who_finds_it(void **state)
 {
     (void)state;

@@ -100,7 +100,7 @@ static double expected_after(double step_seconds)
     return seconds;
 }
 
-/* What the planner predicts is told as it would be if it were as wrong as of the plan in force. */
+/* The message corrects the planner's prediction by its error for the plan in force. */
 static void test_a_prediction_is_calibrated_by_the_measured_step(void **state)
 {
     (void)state;

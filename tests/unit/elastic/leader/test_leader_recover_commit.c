@@ -1,6 +1,6 @@
 /*
- * Tests of recovery where steps may have been committed: the workers that may still have to apply a
- * step, and those that have applied more than the others.
+ * Tests of recovery if steps may have been committed: workers that may still have to apply a step,
+ * and workers that have applied more steps than the others.
  */
 #include <setjmp.h>
 #include <stdarg.h>

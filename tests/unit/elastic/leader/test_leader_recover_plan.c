@@ -238,7 +238,7 @@ static void test_a_process_with_worthless_state_may_be_another_one(void **state)
     assert_true(rank < 0 || three_decision.plan->layout.workers[rank].instance == 0);
 }
 
-/* Frozen layers are part of the state; what is reported only serves to estimate costs. */
+/* Frozen layers are part of the state; the reported number only serves to estimate costs. */
 static void test_layers_that_were_frozen_stay_so(void **state)
 {
     (void)state;
@@ -516,7 +516,7 @@ static void test_one_in_the_middle_of_a_micro_batch_is_waited_for(void **state)
     assert_int_equal(three_decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
 }
 
-/* They were told to follow a failure, and are not through with what they computed before it. */
+/* The workers were told to follow a failure, and have not finished an operation from before it. */
 static void test_one_in_an_operation_of_the_generation_before_is_waited_for(void **state)
 {
     (void)state;

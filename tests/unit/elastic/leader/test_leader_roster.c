@@ -81,7 +81,7 @@ static void test_a_process_of_a_firnd_that_is_gone_is_none(void **state)
     assert_true(roster_alive(look("c")));
     three_reports[2].incarnation = 8;
     assert_null(look("c"));
-    three_say(2, WORKER_RUNNING, 5, 9); /* the new firnd will say what became of it */
+    three_say(2, WORKER_RUNNING, 5, 9); /* the new firnd will report its state */
     assert_true(roster_alive(look("c")));
 }
 
@@ -141,7 +141,7 @@ static void test_who_has_said_nothing_of_this_generation_is_silent(void **state)
     assert_true(roster_alive(look("c")));
 }
 
-/* Until a planned switch the generation before trains, whoever has a part in the next one. */
+/* Until a planned switch the previous generation trains, with or without a part in the next one. */
 static void test_the_last_word_of_the_generation_before_counts_until_a_switch(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /*
- * Tests of the marks of slow slots in plans, rule by rule; test_leader_slow.c tests their effect on
- * a cluster. One stage and three replicas on nodes a, b and c; the plan in force has a mark on c/0,
- * found slow once, a quarter as fast as its peers.
+ * Tests of the marks of slow slots in plans, rule by rule; tests/sim/scene/test_slow_slot.c tests
+ * their effect on a cluster. One stage and three replicas on nodes a, b and c; the plan in force
+ * has a mark on c/0, found slow once, a quarter as fast as its peers.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /*
- * Tests of what the leader counts as living state when workers were on their way into a plan that
- * broke (leader_survivors.h). One stage and three replicas on nodes a, b and c, generation 6 in
- * force.
+ * Tests of the state that the leader counts as alive when workers were on their way into a plan
+ * that broke (leader_survivors.h). One stage and three replicas on nodes a, b and c, generation 6
+ * in force.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* The ring of a worker's spans: what readers get from whole, overwritten and damaged rings. */
+/* Tests of the spans that readers get from whole, overwritten and damaged rings of a worker. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -107,7 +107,7 @@ static void test_lost_sums_count_against_a_change(void **state)
     assert_false(early_switch_begins(&plan.plan, &next.plan, &on_a_full_device));
 }
 
-/* A node that must go does not wait for the end of a long step, whatever is lost. */
+/* A node that must leave does not wait for the end of a long step, at any loss. */
 static void test_a_limited_change_does_not_wait_for_the_end_of_the_step(void **state)
 {
     struct early_switch step = {.passed_seconds = 50, .left_seconds = 20, .keeps_sums = true};

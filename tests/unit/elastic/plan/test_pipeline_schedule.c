@@ -11,7 +11,7 @@
 #define COUNT_MAX  40
 #define STAGES_MAX 8
 
-/* What became of the micro-batches. */
+/* The progress of the micro-batches. */
 struct course {
     unsigned next[SCHEDULE_BACKWARD_WEIGHT + 1]; /* by kind */
     bool live[2 * STAGES_MAX];                   /* by slot */
@@ -85,7 +85,7 @@ static void test_every_micro_batch_once(void **state)
                                                                .backward = backward});
 }
 
-/* The order of messages is that of the other stages, whatever is deferred. */
+/* With any deferral, the order of messages is that of the other stages. */
 static void test_deferring_leaves_messages_in_order(void **state)
 {
     (void)state;

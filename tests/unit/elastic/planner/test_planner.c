@@ -82,7 +82,7 @@ static int run(struct world *world)
     return planner_run(&world->input, &world->plan->layout, NULL, NULL, &world->error);
 }
 
-/* Write down what a stage runs, one after another. */
+/* List the operations of a stage in their order. */
 static unsigned list_operations(const struct stage_cost *cost, unsigned ahead, unsigned count,
                                 struct schedule_operation *list)
 {

@@ -131,7 +131,7 @@ static void test_a_worker_that_moves_gives_to_the_one_in_its_place(void **state)
     end(&change);
 }
 
-/* 1 x 2 becomes 2 x 1: each of the two workers gives what it no longer computes. */
+/* 1 x 2 becomes 2 x 1: each of the two workers gives the units that it no longer computes. */
 static void test_stages_give_the_units_that_they_lose(void **state)
 {
     static const unsigned pairs[][2] = {{0, 1}, {1, 0}};

@@ -359,7 +359,7 @@ static void test_norms_accumulate_between_decisions(void **state)
     assert_int_equal(freeze.frozen_layers, 2);
 }
 
-/* A validation loss, and what is frozen and decided after the step that measured it. */
+/* A validation loss, and the frozen layers and the decision after the step that measured it. */
 struct measured_step {
     double loss;
     unsigned frozen, decisions;
@@ -457,7 +457,8 @@ static void test_a_thaw_forgets_the_norms(void **state)
     assert_int_equal(freeze.frozen_layers, 2);
 }
 
-/* What was never trained stays so, and a table that the head has left is not shared again. */
+/* Layers that were frozen from the start stay frozen, and a table that the head has left is not
+ * shared again. */
 static void test_some_layers_never_thaw(void **state)
 {
     (void)state;
@@ -483,7 +484,7 @@ static void test_some_layers_never_thaw(void **state)
         }
 }
 
-/* Without a guard the state of a job is as it always was, whatever is measured. */
+/* Without a guard, measured losses do not change the state of a job. */
 static void test_without_a_guard_no_loss_is_kept(void **state)
 {
     (void)state;

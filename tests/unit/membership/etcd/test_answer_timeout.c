@@ -1,4 +1,5 @@
-/* How long an answer is waited for: longer after each wait in vain, as long as answers take. */
+/* Tests of the time-out of an answer: longer after each wait in vain, and as long as answers take.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

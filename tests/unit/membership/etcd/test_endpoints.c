@@ -1,4 +1,4 @@
-/* Where etcd is, as people write it. */
+/* Tests of etcd's endpoints, as people write them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

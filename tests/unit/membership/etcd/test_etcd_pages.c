@@ -34,7 +34,7 @@ static int stop(void **state)
     return 0;
 }
 
-/* What a range has: all keys, in order and once. */
+/* The content of a range: all keys, in order and once. */
 struct seen {
     bool done;
     int status;

@@ -1,6 +1,6 @@
 /*
- * The watch against one real member. Where something must happen while the watch is away, its loop
- * just does not run meanwhile: another client with a loop of its own does it.
+ * Tests of the watch against one real member. For changes while the watch is away, its loop does
+ * not run, and another client with its own loop makes the changes.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* The wire format, byte by byte, and everything that is none. */
+/* Tests of the wire format, byte by byte, and of invalid bytes. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,7 @@
 /*
- * Elections against a real etcd. Every candidate has a client and a loop of its own, so a candidate
- * stands still when its loop is not run. After every round an independent check: at most one leads.
+ * Tests of elections against a real etcd. Every candidate has its own client and loop, so a
+ * candidate stops when its loop does not run. An independent check after every round: at most one
+ * candidate leads.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /*
- * A candidate's handling of news in an unlucky order: a store whose answers the test gives one by
- * one, and a watch that is the test itself.
+ * Tests of a candidate that gets news in an unlucky order: the test gives the answers of the store
+ * one by one, and plays the watch.
  */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* What a node keeps of large data, and when it is read again. */
+/* Tests of the digests that a node keeps of large data, and of reading the data again. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Workers of a node that start together: which of them reads large data, and what the others learn.
- */
+/* Tests of workers of a node that start together: one worker reads large data, and the others learn
+ * the result. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

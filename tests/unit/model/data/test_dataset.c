@@ -1,4 +1,4 @@
-/* Data sets: which samples in which order, what is held out, the digest, and every error. */
+/* Tests of data sets: samples and their order, held-out samples, the digest, and every error. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -64,7 +64,7 @@ static void test_targets_that_do_not_count(void **state)
     for (uint64_t i = 0; i < 3; i++) {
         data_folder_train(dataset, i, 1, tokens, targets);
         unsigned sample = ((unsigned)tokens[0] - 'a') / 4;
-        for (unsigned k = 0; k < 4; k++) /* what is read is not masked */
+        for (unsigned k = 0; k < 4; k++) /* input tokens are not masked */
             assert_int_equal(tokens[k], 'a' + 4 * sample + k);
         assert_memory_equal(targets, want[sample], sizeof(targets));
         assert_int_equal(dataset_train_counted(dataset, i, 1), count_targets(targets, 4));
@@ -231,7 +231,7 @@ static void test_nothing_counts(void **state)
     data_folder_expect_failure(&options, -ENODATA, "no token of any training sample counts");
     write_mask("m", "000000001");
     dataset_close(data_folder_open(&options));
-    options.validation_share = 0.5; /* what counts is held out */
+    options.validation_share = 0.5; /* the counted token is held out */
     data_folder_expect_failure(&options, -ENODATA, "no token of any training sample counts");
 }
 

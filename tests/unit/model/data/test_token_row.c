@@ -38,7 +38,7 @@ static void test_llmc(void **state)
     write_llmc("a.bin", 20240520, 1, 3, 3);
     write_llmc("b.bin", 20240520, 1, 10, 10);
     const char *paths[] = {test_folder_at("b.bin"),
-                           test_folder_at("a.bin")}; /* sorted whatever the order here */
+                           test_folder_at("a.bin")}; /* sorted, for any order here */
     struct dataset_options options = data_folder_options(paths, 2);
     options.format = DATASET_LLMC;
     options.vocab = 10;
@@ -177,7 +177,8 @@ static void open_row(const char *path, enum dataset_format format, uint64_t memo
         fail_msg("%s", error.text);
 }
 
-/* What lies together is what is read one by one, and files are as long as they say. */
+/* Check that spans equal the tokens that are read one by one, and that the lengths of files add up.
+ */
 static void expect_spans(const struct token_row *row, const int32_t *tokens)
 {
     uint64_t first = 0, of_files = 0, here;

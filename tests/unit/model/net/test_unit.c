@@ -216,7 +216,7 @@ static void measure(const float *values, size_t count, double *ret_mean, double 
     *ret_deviation = sqrt(squares / (double)count);
 }
 
-/* What GPT-2 starts a tensor with, from its name. */
+/* Check for GPT-2's initial distribution of a tensor, by its name. */
 static void expect_distribution(const struct unit_tensor *tensor, const float *values,
                                 unsigned layers)
 {

@@ -1,4 +1,4 @@
-/* Which outputs of frozen layers are loaded, kept, continued and given up. */
+/* Tests of the outputs of frozen layers that are loaded, kept, continued and given up. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -118,7 +118,7 @@ static struct frozen_outputs *begin(const char *numerics, uint64_t budget_bytes,
     return outputs;
 }
 
-/* What the planner hears of the last samples. */
+/* Check the kept outputs of the last samples, as reported to the planner. */
 static void assert_met(const struct frozen_outputs *outputs, unsigned unit_count, double share)
 {
     double met;

@@ -1,5 +1,5 @@
-/* Records of samples in a file that workers of a node share: nothing but what was written for that
- * sample, in that file, is ever read. */
+/* Tests of records of samples in a file that workers of a node share: a reader only ever gets the
+ * record that was written for that sample, in that file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Records that other nodes have are fetched, and nothing that is not the record. */
+/* Tests that records of other nodes are fetched, and that nothing else passes for a record. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -128,7 +128,7 @@ static void test_nothing_is_reported_after_the_end(void **state)
         assert_false(hear(bench));
 }
 
-/* Reading: what was noted counts, and the processor time no more. */
+/* While reading, only notes count as progress, and processor time no longer does. */
 static void test_what_a_call_notes_is_reported_once(void **state)
 {
     struct bench *bench = *state;

@@ -256,7 +256,7 @@ static void test_grows_for_the_next_generation_while_parts_are_in_use(void **sta
     begin(arena, large);
     assert_ptr_equal(take(arena, large), memory);
     arena_free(arena);
-    arena = make(&far_kernel, &device); /* what a device has is not taken before the switch */
+    arena = make(&far_kernel, &device); /* device memory is not taken before the switch */
     device.limit_bytes = large;
     begin(arena, small);
     assert_int_equal(arena_extend(arena, &other, large, &error), 0);

@@ -1,6 +1,6 @@
 /*
- * Tests of the handover of units over real links: a donor goes on while its units are sent, a unit
- * counts only when all of it has arrived, and donors that disagree are refused.
+ * Tests of the handover of units over real links: a donor continues while its units are sent, a
+ * unit counts only when all of it has arrived, and donors that disagree are refused.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -213,7 +213,8 @@ static void test_arrays_of_a_device_are_copied(void **state)
     scene_done(&scene);
 }
 
-/* Whoever meets the error first may be unable to report it: a look between two micro-batches. */
+/* The first caller to see the error may be unable to report it: a look between two micro-batches.
+ */
 static void test_an_error_stays(void **state)
 {
     struct scene scene;

@@ -343,7 +343,7 @@ static void test_interrupted_steps(void **state)
 
 /* ---- sums of other workers ---- */
 
-/* List what @gradients has of its units, as rank @source's. */
+/* List the sums in @gradients as those of rank @source. */
 static void list_sums(const struct gradients *gradients, unsigned source, struct step_sums *sums)
 {
     struct lane_sum found[GRADIENTS_SUMS_MAX];
