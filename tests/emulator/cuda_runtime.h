@@ -50,8 +50,8 @@ extern dim3 blockDim, gridDim;
 
 typedef struct emulator_stream *cudaStream_t;
 
-/** emulator_launch() - now, or when the capture that @stream is in is launched; ends the program
- * where a device would refuse it */
+/** emulator_launch() - Launch now, or when the capture of @stream is launched; end the program if a
+ * device would refuse the launch */
 void emulator_launch(const void *kernel, dim3 grid, dim3 block, size_t shared_bytes,
                      cudaStream_t stream, const std::function<void()> &body);
 unsigned char *emulator_shared(void);

@@ -1,19 +1,20 @@
 /*
- * The emulator's device memory: accessible to the host only while the device works, as a GPU's is.
+ * The emulator's device memory: like a GPU's, the host cannot access it. It is accessible only
+ * while the device works.
  *
- * All of it lies in one reserved range of addresses. A `device_access` opens the range; without one
- * every access to it is a fault, so a program that takes a pointer of the device for one of its own
- * dies at the access. Freed addresses are never handed out again. Under the address sanitizer
- * device memory is the heap instead, whose bounds are checked more closely.
+ * Device memory lies in one reserved range of addresses. A `device_access` opens the range; without
+ * one every access to it is a fault, so a program that uses a device pointer as its own dies at the
+ * access. Freed addresses are never handed out again. Under the address sanitizer device memory is
+ * the heap instead, whose bounds are checked more closely.
  */
 #pragma once
 
 #include <stddef.h>
 
 /** device_memory_free() - Return the bytes that can still be allocated, and the total: the value of
- * EMULATOR_MEMORY_MIB in the environment, else a TiB */
+ * EMULATOR_MEMORY_MIB in the environment, otherwise a TiB */
 size_t device_memory_free(size_t *ret_total_bytes);
-/** device_memory_take() - nullptr when there is no more */
+/** device_memory_take() - Allocate; nullptr when memory is exhausted */
 void *device_memory_take(size_t size_bytes);
 void device_memory_give(void *memory);
 /** device_memory_has() - Return whether @memory lies on the device (on the heap unknown: false) */

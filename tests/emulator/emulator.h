@@ -37,8 +37,8 @@ void emulator_knows_products(bool known);
 /** emulator_heuristic_fails() - whether asking cuBLASLt's heuristic fails from now on */
 void emulator_heuristic_fails(bool failing);
 
-/** emulator_reach_memory() - opens the device's memory for a stand-in of one of its libraries, and
- * closes it again */
+/** emulator_reach_memory() - Open the device's memory for a stand-in of one of its libraries, or
+ * close it again */
 void emulator_reach_memory(bool open);
 /**
  * emulator_take_call() - Queue a stand-in's @call: it is made with @context in its place on

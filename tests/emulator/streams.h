@@ -1,8 +1,8 @@
 /*
- * Streams of the emulator: as late as a GPU may be. Work on a stream is carried out when the host
- * waits for it, or queries an event twice, and no sooner. Work that no event orders runs in the
- * order in which it is waited for. So the host finds the old bytes where it reads without waiting,
- * and so does a stream that does not wait for another stream.
+ * Streams of the emulator: as late as a GPU may be. Work on a stream is carried out only when the
+ * host waits for it, or queries an event twice. Work that no event orders runs in the order of the
+ * waits. So a host that reads without waiting finds the old bytes, and so does a stream that does
+ * not wait for another stream.
  *
  * A device carries out its work without any waiter. Here work without a waiter is carried out when
  * memory is freed or the stream ends, which wait for the device on a real GPU, too.

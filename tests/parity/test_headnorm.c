@@ -17,7 +17,7 @@ struct headnorm {
     struct tensor qkv, q_weight, k_weight, output, rstd, d_output;
 };
 
-/* Each head is a row of an RMS norm of its own. */
+/* Each head is a row of its own RMS norm. */
 static double loss(const void *context)
 {
     const struct headnorm *h = context;
@@ -78,7 +78,7 @@ static void check_shape(const struct backend *backend, struct kernel_attention s
     tensor_free(&h.d_output);
 }
 
-/* Heads that are packs of a GPU and ones that are not, wider than a warp; fewer heads of keys. */
+/* Heads that are packs of a GPU and heads that are not, wider than a warp; fewer heads of keys. */
 static void check_headnorm(const struct backend *backend)
 {
     check_shape(backend, (struct kernel_attention){1, 2, 2, 1, 1}, 1);

@@ -129,7 +129,7 @@ static void assert_spread(const struct backend *backend, const float *spread, co
     tensor_free(&gathered);
 }
 
-/* Rows that are apart: as rows that are not, and the NaN between them is let alone. */
+/* Rows with gaps give the results of rows without gaps, and the NaN in the gaps stays. */
 static void check_stride(const struct backend *backend, struct kernel_linear shape, size_t stride)
 {
     const struct kernel *k = backend->kernel;
@@ -263,8 +263,8 @@ static void check_strides(const struct backend *backend)
     check_stride(backend, (struct kernel_linear){2, 3, 50257, KERNEL_WEIGHT_OUT_IN, 0}, 50304);
 }
 
-/* A small weight and many rows: where a library divides the sum over the rows, it must add the
- * parts in one order. */
+/* A small weight and many rows: a library that divides the sum over the rows must add the parts in
+ * one order. */
 static void check_twice(const struct backend *backend)
 {
     const struct kernel_linear shape = {2048, 32, 24, KERNEL_WEIGHT_IN_OUT, 0};

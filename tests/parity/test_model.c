@@ -527,7 +527,7 @@ static double cosine(const float *a, const float *b, size_t count)
     return product / sqrt(a_square * b_square);
 }
 
-/* Compare all losses and the gradients of all units before any of them fails the test: the near
+/* Compare all losses and the gradients of all units before any of them fails the test: the right
  * ones help to locate the wrong one. */
 static void expect_near_step(const struct step *step, const struct step *want, const char *where,
                              double tolerance)

@@ -65,7 +65,7 @@ static void check_shape(const struct backend *backend, struct kernel_attention s
     free(angles);
 }
 
-/* Halves of a head that are packs of a GPU and ones that are not; fewer heads of keys. */
+/* Halves of a head that are packs of a GPU and halves that are not; fewer heads of keys. */
 static void check_rotary(const struct backend *backend)
 {
     check_shape(backend, (struct kernel_attention){1, 2, 2, 1, 1}, 1);

@@ -37,8 +37,8 @@ void backend_case(const char *format, ...) __attribute__((format(printf, 1, 2)))
 
 /**
  * backend_fail() - Report a wrong result with the backend's arithmetic, and end the test. On a real
- * GPU the test goes on, so that one run reports every shape and precision, and fails at the end of
- * backend_each().
+ * GPU the test continues, so that one run reports every shape and precision, and fails at the end
+ * of backend_each().
  */
 void backend_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

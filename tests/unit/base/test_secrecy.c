@@ -19,7 +19,7 @@
 #include "base/log.h"
 #include "base/secrecy.h"
 
-/* 0: guarded; 1: not; in a process of its own */
+/* Return 0: guarded; 1: not; in a separate process */
 static int guard_in_child(const char *wish)
 {
     int status;

@@ -27,7 +27,7 @@ struct fake_nccl {
     int version;
     atomic_bool connected;    /* every pair is, from the beginning */
     atomic_int ctas_max;      /* of the last communicator's configuration; 0: it had none */
-    atomic_bool together;     /* a communicator is up when all of its ranks are there */
+    atomic_bool together;     /* a communicator is up when all of its ranks have joined */
     atomic_int polls_to_join; /* polls of a new communicator until it is up; -1: never */
     atomic_int polls_to_post; /* the same for a group of moves */
     atomic_int init_result, post_result;

@@ -11,7 +11,7 @@
 #define THREADS    3
 #define SIZE_BYTES ((size_t)3 << 20) /* large enough for huge pages, and for every thread */
 
-/* The sanitizers' allocators end the program where malloc() says no, unless told otherwise. */
+/* The sanitizers' allocators end the program when malloc() fails, unless configured otherwise. */
 const char *__asan_default_options(void);
 const char *__tsan_default_options(void);
 

@@ -62,7 +62,7 @@ static void crew_say(struct crew *crew, unsigned rank)
     }
 }
 
-/* Deliver everything until nobody says anything more. */
+/* Deliver all messages until no rank sends any more. */
 static void crew_settle(struct crew *crew)
 {
     unsigned ranks = crew->plan->layout.worker_count, before;
@@ -166,7 +166,7 @@ static void test_a_later_vote_has_no_digests(void **state)
     crew_end(&crew);
 }
 
-/* Messages of the vote before, and those that come when a commit has told the outcome. */
+/* Messages of the previous vote, and messages that come after a commit has told the outcome. */
 static void test_messages_about_another_checkpoint_are_ignored(void **state)
 {
     struct crew crew;

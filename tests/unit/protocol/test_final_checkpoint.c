@@ -60,7 +60,8 @@ static void test_what_was_read_is_not_written_again(void **state)
     assert_true(final_checkpoint_is_needed(&plan, 1));
 }
 
-/* A stay that ends within a step, after a checkpoint at its boundary: all go on to the record. */
+/* A stay ends within a step, after a checkpoint at its boundary: all ranks continue to the record.
+ */
 static void test_a_committed_boundary_is_not_written_again(void **state)
 {
     struct final_checkpoint root, other;
@@ -78,7 +79,7 @@ static void test_a_committed_boundary_is_not_written_again(void **state)
     assert_int_equal(other.action, FINAL_CHECKPOINT_COMMIT);
 }
 
-/* Rounds go on until rank 0 reports that firnd has the record. */
+/* Rounds continue until rank 0 reports that firnd has the record. */
 static void test_a_recorded_checkpoint_ends_it(void **state)
 {
     struct final_checkpoint root, other;

@@ -103,7 +103,7 @@ static void test_what_was_told_of_gives_way(void **state)
         assert_true(offer(&pending, 6, i != 0));
         if (i == 1) /* to the next step */
             pending_plan_begin_step(&pending);
-        if (i == 2) /* to the plan that this rank has told of since */
+        if (i == 2) /* to the plan that this rank has since reported */
             pending_plan_tell(&pending, 6);
         if (i == 3) /* to another announcement */
             pending_plan_await(&pending, 6);
@@ -124,7 +124,7 @@ static struct plan *plan_revoking(uint64_t generation, uint64_t first)
     return plan;
 }
 
-/* Nobody can enter the announced generation any more: its new workers are gone. */
+/* No worker can enter the announced generation any more: its new workers are gone. */
 static void test_an_announced_plan_is_revoked(void **state)
 {
     struct pending_plan pending = {0};
@@ -141,7 +141,7 @@ static void test_an_announced_plan_is_revoked(void **state)
     pending_plan_done(&pending);
 }
 
-/* A pause that is asked for then does not part this worker from those that have the other plan. */
+/* A pause requested then does not separate this worker from the workers with the other plan. */
 static void test_what_follows_a_revoking_plan_comes_too_late(void **state)
 {
     (void)state;

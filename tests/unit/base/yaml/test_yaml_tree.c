@@ -249,7 +249,9 @@ static void test_every_cut_of_a_text(void **state)
     }
 }
 
-/* As texts, and going on behind mistakes: the tree and the mistakes, one a line. */
+/* Compare the tree and the mistakes as texts, one mistake per line; reading continues after
+ * mistakes.
+ */
 static void assert_texts(const char *yaml, const char *json, const char *mistakes)
 {
     CLEANUP(bytes_done) struct bytes noted = {0};

@@ -103,7 +103,7 @@ static void test_the_newest_verified_one_is_never_removed(void **state)
     assert_true(there(40) && there(50));
 }
 
-/* A run that went back to step 10 and has come to 30 again: 40 and 50 are still ahead of it. */
+/* A run went back to step 10 and has reached step 30 again: 40 and 50 are still ahead of it. */
 static void test_what_lies_ahead_stays(void **state)
 {
     (void)state;

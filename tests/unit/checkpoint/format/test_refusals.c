@@ -85,7 +85,7 @@ static void test_a_folder_that_has_gone_is_named(void **state)
     assert_int_equal(sample_save(writer, fault_table(io_threads_table()), blocked, 3, 1, &error),
                      -ENOTDIR);
     assert_says(&error, -ENOTDIR, blocked);
-    /* A vanished folder is made anew, with its parents. */
+    /* The writer makes a vanished folder again, with its parents. */
     sample_remove(folder);
     assert_int_equal(sample_save(writer, fault_table(io_threads_table()), folder, 3, 1, &error), 0);
     assert_int_equal(sample_check(folder, 3, &error), 0);

@@ -30,7 +30,7 @@ struct fixture {
     char folder[64], path[128];
 };
 
-/* tmpfs and disk refuse different things: run where the checkpoints of a user would lie. */
+/* tmpfs and disk refuse different things: run on the file system of a user's checkpoints. */
 static int set_up(void **state, const struct io *io)
 {
     struct fixture *fixture = calloc(1, sizeof(*fixture));
@@ -251,7 +251,7 @@ static void test_progress_knows_what_results_mean(void **state)
                                 .offset = 4096,
                                 .granule_bytes = IO_ALIGN};
     assert_int_equal(io_progress_accept(&write, 2 * 4096 + 17), IO_PROGRESS_AGAIN);
-    assert_int_equal(write.offset, 3 * 4096); /* the block it broke off in comes again */
+    assert_int_equal(write.offset, 3 * 4096); /* the write repeats the interrupted block */
     assert_int_equal(write.size_bytes, 8 * 4096);
     assert_ptr_equal(write.data, data + 2 * 4096);
     for (unsigned i = 0; i < IO_RETRIES_MAX; i++)

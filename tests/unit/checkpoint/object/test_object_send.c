@@ -122,7 +122,7 @@ static int send_step(uint64_t step, struct error *error)
     return object_send(&fake_store, &options, error);
 }
 
-static bool sets_aside; /* a folder that is there */
+static bool sets_aside; /* an existing folder */
 
 static int fetch_step(uint64_t step, bool any, struct error *error)
 {
@@ -232,7 +232,7 @@ static void test_goes_on_after_a_crash_anywhere(void **state)
         fake_objects.fail_from = FAKE_NEVER;
         assert_int_equal(send_step(1, NULL), 0);
         assert_int_equal(fake_store_check(), 1);
-        /* Data that had arrived were not sent again, but for a part that the crash itself may have
+        /* Data that had arrived were not sent again, except a part that the crash itself may have
          * hidden. */
         assert_true(fake_objects.sent_bytes <= whole + PART_BYTES);
     }
@@ -268,7 +268,7 @@ static void test_refusal_is_final(void **state)
     assert_int_equal(pauses, 0);
 }
 
-/* Somebody sweeps begun uploads away: they are begun anew, and not for ever. */
+/* Swept uploads begin again, but not forever. */
 static void test_swept_uploads(void **state)
 {
     (void)state;
@@ -339,7 +339,7 @@ static void test_damage_in_the_store_is_found(void **state)
         }
     }
     fake_objects.got_bytes = 0;
-    assert_comes_back(1); /* resumes from the files that are there already */
+    assert_comes_back(1); /* resumes from the existing files */
     assert_true(fake_objects.got_bytes < total_bytes);
 }
 
@@ -388,7 +388,8 @@ static void test_newest_is_fetched(void **state)
     assert_int_equal(fetch_step(3, false, &error), -ENOENT);
 }
 
-/* A folder that could not be read for a while may be good: it goes when its replacement is here. */
+/* A folder that could not be read for a while may be good: it stays until its replacement is here.
+ */
 static void test_a_folder_is_set_aside_at_the_end(void **state)
 {
     (void)state;
@@ -423,7 +424,7 @@ static void test_frozen_units_are_copied(void **state)
     assert_int_equal(send_step(2, &error), 0);
     assert_int_equal(fake_objects.copies, 2);
     assert_comes_back(2);
-    /* Where the store refuses, they are sent. */
+    /* If the store refuses, they are sent. */
     uint64_t operations = fake_objects.operations;
     assert_int_equal(send_step(3, &error), 0);
     operations = fake_objects.operations - operations;

@@ -83,7 +83,7 @@ static void merge_share(struct checkpoint_writer *writer, unsigned rank, struct 
     manifest_done(&part);
 }
 
-/* On a disk, where O_DIRECT is not refused. */
+/* Run on a disk, which does not refuse O_DIRECT. */
 static int set_up(void **state)
 {
     const char *why;
@@ -190,7 +190,7 @@ static void test_every_backend_block_and_depth_gives_the_same(void **state)
     }
 }
 
-/* Bound the cost of a restore: bytes are counted where they are requested. */
+/* Bound the cost of a restore: the requested bytes are counted. */
 static void test_another_layout_reads_next_to_nothing_twice(void **state)
 {
     const char *why;
@@ -311,7 +311,7 @@ static int load_part(unsigned first, unsigned end, struct error *error)
     return status;
 }
 
-/* Of N workers that restore from N files each reads the headers of its own. */
+/* With N workers that restore from N files, each worker reads only the headers of its own files. */
 static void test_only_files_of_wanted_tensors_are_read(void **state)
 {
     static const char model[] = "model-00002-of-00003.safetensors";

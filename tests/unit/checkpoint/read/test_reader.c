@@ -192,8 +192,8 @@ static void test_missing_and_misshapen_files_are_named(void **state)
     }
 }
 
-/* The manifest rewritten by @edit and closed with a right checksum: only the reader's own checks
- * stand. */
+/* Rewrite the manifest with @edit and a right checksum, so that only the reader's own checks can
+ * refuse it. */
 static void rewrite_manifest(const char *folder, void (*edit)(struct manifest *manifest))
 {
     struct manifest manifest;

@@ -146,7 +146,7 @@ static void test_one_that_is_gone_is_none(void **state)
     assert_int_equal(scrub(0), -ENOENT);
 }
 
-/* A job that went back has written the step anew, and the record is on its way. */
+/* A job that went back has rewritten the step, and the record is on its way. */
 static void test_another_one_of_the_step_is_none(void **state)
 {
     (void)state;

@@ -174,7 +174,7 @@ static void test_damage_everywhere_is_lost(void **state)
     two_nodes_stop(&nodes);
 }
 
-/* The node that is away may have the good one: nothing is known against the checkpoint. */
+/* The absent node may have the good copy: the checkpoint is not known to be damaged. */
 static void test_damage_and_an_absent_node_is_not_lost(void **state)
 {
     struct two_nodes nodes;

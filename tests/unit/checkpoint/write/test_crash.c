@@ -1,8 +1,8 @@
 /*
  * Power cuts (crash_disk.h) while a checkpoint is made, on one node and on a node that keeps
- * copies. In each state the old checkpoint is there, and the final name is either absent or has a
- * complete, valid checkpoint behind it. Once the commit has returned, the new checkpoint is there.
- * With frozen units the new checkpoint links files of the older one of two.
+ * copies. In each state the old checkpoint exists, and the final name is either absent or names a
+ * complete, valid checkpoint. Once the commit has returned, the new checkpoint exists. With frozen
+ * units the new checkpoint links files of the older of two checkpoints.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,7 +35,7 @@ static void check_restart(struct crash *crash, bool finished)
     assert_int_equal(steps[count - 2], OLD);
     checkpoint_path(crash->replay, NEW, path);
     bool named = access(path, F_OK) == 0;
-    assert_int_equal(count == 3, named); /* the name is there only with its whole content */
+    assert_int_equal(count == 3, named); /* the name exists only with its whole content */
     if (named && sample_check(crash->replay, NEW, &error) != 0)
         fail_msg("a mixture: %s", error.text);
     assert_true(named || !finished);

@@ -91,7 +91,7 @@ static void test_one_that_was_made_here_is_not_made_again(void **state)
     assert_gone(&home, folder);
 }
 
-/* One that another node has made in the meantime, and that goes before this one wants it again. */
+/* Another node makes the folder in the meantime; it vanishes before this node wants it again. */
 static void test_one_that_was_seen_is_not_made_again(void **state)
 {
     struct checkpoint_home home;

@@ -137,7 +137,7 @@ static void test_whatever_fails_there_is_the_usual_choice(void **state)
             assert_true(is_usual(&tuning));
         fault_disarm();
     }
-    /* Somebody else is measuring. */
+    /* Another process is measuring. */
     char trial[128];
     snprintf(trial, sizeof(trial), "%s/io-tuning.part", folder);
     close(open(trial, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));

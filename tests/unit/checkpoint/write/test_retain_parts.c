@@ -62,7 +62,8 @@ static void test_parts_of_ended_generations_go(void **state)
     assert_int_equal(checkpoint_sweep_parts("/none", 5, &error), 0);
 }
 
-/* A node's own folder, whose job has no checkpoint yet: else a small disk would never take one. */
+/* Sweep a node's folder even if its job has no checkpoint yet: otherwise a small disk would never
+ * have room for one. */
 static void test_they_go_without_any_record(void **state)
 {
     const struct checkpoint_sweep sweep = {.folder = folder, .generation = 9};

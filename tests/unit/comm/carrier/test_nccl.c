@@ -209,9 +209,7 @@ static void test_data_that_is_late(void **state)
     nccl_clique_free(clique);
 }
 
-/* As a host is that waits for the device: it comes back when the device has done all, and no
- * sooner.
- */
+/* Wait for the device as a host does: return only when the device has done all work. */
 static void wait_for_device(const struct fake_stream *stream)
 {
     while (stream->finished < stream->posted)
@@ -277,7 +275,7 @@ static void test_an_abort_that_hangs_is_told(void **state)
     join(clique, 0, 2);
     fake_nccl->abort_hangs = true;
     nccl_abort(clique, "worker b/1 is lost");
-    nccl_clique_free(clique); /* leaves it to the one that hangs */
+    nccl_clique_free(clique); /* leaves it to the hanging thread */
     assert_int_equal(hopeless_count, 1);
     fake_nccl->abort_hangs = false;
     while (fake_nccl->alive > 0)

@@ -71,7 +71,7 @@ static bool is_short(unsigned waiting)
     return waiting <= QUEUED;
 }
 
-/* It rests while a mesh opens, and goes on then. */
+/* The doorman rests while a mesh opens, then continues. */
 static void test_the_queue_stays_short(void **state)
 {
     struct mesh_doorman *doorman;

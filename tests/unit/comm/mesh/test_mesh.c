@@ -69,7 +69,7 @@ static void test_sizes_around_the_segment_arrive_whole(void **state)
             send_now(world.meshes[from], 1 - from, i, data, sizes[i]);
             receive_equal(world.meshes[1 - from], from, i, data, sizes[i]);
         }
-        /* posted before it comes: straight into the buffer */
+        /* posted before the message comes: received directly into the buffer */
         struct mesh_request *receive;
         uint8_t *posted = malloc(sizes[i] + 1);
         assert_int_equal(mesh_receive(world.meshes[1], 0, 1000 + i, posted, sizes[i], &receive), 0);
@@ -198,7 +198,7 @@ static void test_bulk_waits_for_its_receives_and_holds_nothing_up(void **state)
     for (uint32_t word = 0; word < 3; word++)
         receive_equal(world.meshes[1], 0, 99, &word, sizeof(word));
     for (unsigned i = 0; i < COUNT; i++)
-        assert_false(mesh_test(sends[i])); /* nobody has asked for it */
+        assert_false(mesh_test(sends[i])); /* no receive is posted for it */
     for (unsigned i = 0; i < COUNT; i++)
         receive_equal(world.meshes[1], 0, i % 2, data + i * SIZE, SIZE);
     for (unsigned i = 0; i < COUNT; i++)
@@ -460,7 +460,7 @@ static void test_those_who_join_later_are_waited_for(void **state)
     world_done(&world);
 }
 
-/* Ranks 0 and 2 have no limit until ranks 1 and 3 are there; then they miss one of their own. */
+/* Ranks 0 and 2 have no limit until ranks 1 and 3 have joined; then they miss one of their own. */
 static void test_two_newcomers_that_lost_each_other_are_missed(void **state)
 {
     (void)state;

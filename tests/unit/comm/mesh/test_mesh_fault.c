@@ -51,7 +51,7 @@ static void pair_done(struct pair *pair)
     world_done(&pair->world);
 }
 
-/* The posted receive comes back with -ECONNRESET, and so does everything after it. */
+/* The posted receive ends with -ECONNRESET, and so does every later operation. */
 static void expect_fault(struct pair *pair, const char *text, bool lost)
 {
     struct mesh_request *request;
@@ -686,7 +686,8 @@ static void test_a_flood_leaves_room_in_the_backlog(void **state)
     pair_done(&pair);
 }
 
-/* Rank 1 is proven, and gone again, before the others are there: its next attempt counts. */
+/* Rank 1 is authenticated, and gone again, before the other ranks have joined: its next attempt
+ * counts. */
 static void test_a_link_that_breaks_while_opening_is_made_again(void **state)
 {
     (void)state;

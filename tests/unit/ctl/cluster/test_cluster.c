@@ -229,7 +229,7 @@ static void test_a_job_that_is_over_says_how_another_goes_on(void **state)
     assert_int_equal(cluster_job_check_open(&job, &error), -EALREADY);
     assert_non_null(strstr(error.text, "goes on after its step 40: firnctl job submit --name NAME "
                                        "--from /ckpt/demo/step-0000000040"));
-    strcpy(job.state.state, "completed"); /* there is nothing to go on with */
+    strcpy(job.state.state, "completed"); /* nothing is left to continue */
     assert_int_equal(cluster_job_check_open(&job, &error), -EALREADY);
     assert_null(strstr(error.text, "--from"));
 }
@@ -335,7 +335,7 @@ static void test_an_answer_that_is_not_understood_names_the_node(void **state)
     worker_list_done(&list);
 }
 
-/* That of the generation in force, where it began with a switch; else the one before it. */
+/* The switch of the generation in force, if it began with a switch; otherwise the one before it. */
 static void test_duration_of_the_last_switch(void **state)
 {
     struct plan plan = {.generation = 4, .change = {.planned = true, .switch_seconds = 0.25}};

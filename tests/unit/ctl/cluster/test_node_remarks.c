@@ -13,7 +13,7 @@
 
 #define NODES 3
 
-/* Nodes a (which leads), b and c of two slots each, on machines of their own. */
+/* Nodes a (the leader), b and c with two slots each, on separate machines. */
 static struct cluster_node nodes[NODES];
 static struct cluster cluster;
 

@@ -388,7 +388,7 @@ static void test_settings_count_before_the_file_is_checked(void **state)
     assert_int_equal(load_with("name: x\nmodel: 5\n", "model.layers=2", &error), -EINVAL);
     assert_non_null(strstr(error.text, "job.yaml:2: model"));
 
-    /* The sizes are those of the folder that is named last. */
+    /* The sizes come from the last named folder. */
     write_config(LLAMA_CONFIG, path);
     snprintf(path, sizeof(path), "model.from=%s", folder);
     assert_int_equal(load_with("name: x\nmodel: {from: ./gone, context: 64}\n"

@@ -142,7 +142,7 @@ static void test_no_more_layers_begin_frozen(void **state)
     assert_non_null(strstr(error.text, "elastic.freeze.from_start is 1"));
 }
 
-/* Keys that stand in a job's JSON only where they are not the default, lost or new. */
+/* Keys that a job's JSON has only if they are not the default, lost or new. */
 static void test_omitted_keys_are_compared_both_ways(void **state)
 {
     struct checkpoint_record record = {.step = 12, .path = "/c/step-0000000012"};

@@ -128,7 +128,7 @@ static unsigned rows_touched(char *text, unsigned rows)
     return touched;
 }
 
-/* The line may not break where there are fewer steps than dots, nor where it falls steeply. */
+/* The line may not break with fewer steps than dots, nor at a steep fall. */
 static void test_the_line_is_whole(void **state)
 {
     (void)state;

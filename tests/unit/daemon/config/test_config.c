@@ -525,7 +525,7 @@ static void test_a_wrong_shape_hides_nothing(void **state)
     }
 }
 
-/* Mistakes stand in the order of their lines, whole, and the last line counts the rest. */
+/* Mistakes are listed in the order of their lines, whole, and the last line counts the rest. */
 static void test_a_file_of_mistakes(void **state)
 {
     char text[30000] = "slots: 0\n", first[300];

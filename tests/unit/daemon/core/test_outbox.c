@@ -183,7 +183,7 @@ static void test_refusals_are_told_from_silence(void **state)
     assert_false(outbox_refused(outbox));
 }
 
-/* Those behind it do not wait for it. */
+/* The keys behind it do not wait for it. */
 static void test_what_is_too_large_for_etcd_is_left_out(void **state)
 {
     (void)state;

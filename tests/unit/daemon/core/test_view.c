@@ -242,7 +242,7 @@ static void test_plans_and_reports(void **state)
     mirror_done(&mirror);
 }
 
-/* The generation before trains until the switch: its reports count, and those before it do not. */
+/* The previous generation trains until the switch: its reports count, and older reports do not. */
 static void test_reports_until_a_switch(void **state)
 {
     char key[KV_KEY_MAX];

@@ -170,7 +170,7 @@ static void test_a_file_is_read_and_sent(void **state)
     assert_memory_equal(node->answer, "HTTP/1.1 404", 12);
 }
 
-/* A job of months: the file has begun anew, and the older lines are in the one before. */
+/* A job of months: the file was rotated, and the older lines are in the previous file. */
 static void test_lines_before_a_rotation_are_read_from_the_older_file(void **state)
 {
     struct node *node = *state;

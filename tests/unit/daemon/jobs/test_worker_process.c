@@ -211,7 +211,7 @@ static void on_killed(void *context, const char *job, unsigned slot, int exit_co
     exited_count++;
 }
 
-/* The "worker" never makes its socket; a socket of this test is there in its place. */
+/* The "worker" never makes its socket; a socket of this test takes its place. */
 static void test_socket_of_another_process_is_not_the_workers(void **state)
 {
     static const struct worker_process_callbacks of_killed = {

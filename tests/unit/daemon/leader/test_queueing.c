@@ -150,7 +150,7 @@ static void test_who_did_not_begin_with_enough_needs_more(void **state)
     assert_int_equal(need.total, 2);
     queueing_done(&queueing);
     known = need;
-    queueing = look("next"); /* no job is behind it any more */
+    queueing = look("next"); /* no job is left behind it */
     assert_int_equal(queueing_place(&queueing).kept_before, 0);
     queueing_done(&queueing);
     put_slots("node1", 1); /* until the slots change */

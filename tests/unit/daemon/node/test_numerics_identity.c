@@ -105,7 +105,7 @@ static void test_each_kind_of_gpu_is_asked_for(void **state)
     unlink(program);
 }
 
-/* An operator's mend does not reveal the arithmetic of a slot. */
+/* An operator's excuse does not reveal the arithmetic of a slot. */
 static void test_the_unknown_is_not_excused(void **state)
 {
     struct daemon *daemon = calloc(1, sizeof(*daemon));
@@ -149,8 +149,8 @@ static void test_no_whole_line_is_no_word(void **state)
     assert_string_equal(self.numerics_identity, "");
 }
 
-/* It is waited for while it works, as it does when it loads the libraries of a GPU, and not while
- * it does nothing. */
+/* firnd waits for a worker that works, as when it loads the libraries of a GPU, but not for an idle
+ * worker. */
 static void test_a_worker_that_works_is_waited_for(void **state)
 {
     char answer[NUMERICS_IDENTITY_SIZE];

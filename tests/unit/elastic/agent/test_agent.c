@@ -98,7 +98,7 @@ static void test_preparing_starts_what_is_missing_and_touches_nobody_else(void *
     assert_int_equal(rig_last_report.generation, 2);
 }
 
-/* Slots 0 and 1 run, and slot 2 is prepared for the plan that comes next. */
+/* Slots 0 and 1 run, and slot 2 is prepared for the next plan. */
 static void prepare_a_third(void)
 {
     rig_run_two();
@@ -382,8 +382,8 @@ static void test_one_that_slept_through_a_generation_is_stopped_at_once(void **s
 }
 
 /*
- * The worker trained on in a generation that was cut off as a whole: no boundary of its own is
- * generation 3's.
+ * The worker trained on in a generation that was cut off as a whole: none of its boundaries belongs
+ * to generation 3.
  */
 static void test_one_that_ran_on_beside_a_generation_is_stopped_at_once(void **state)
 {

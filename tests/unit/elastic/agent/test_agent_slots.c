@@ -72,7 +72,7 @@ static void test_crashes_soon_after_joining_back_off_and_end_the_slot(void **sta
                   rig_make_plan(AGENT_CRASHES_MAX + 1, false, 1, (unsigned[]){0}, NULL));
     rig_feed_tick(rig_now_ns + 1000 * TIMEOUT_NS);
     assert_int_equal(rig_count(AGENT_SPAWN, 0), 0);
-    /* The slot stays out until an operator has mended it. */
+    /* The slot stays out until an operator excuses it. */
     rig_step((struct agent_event){.type = AGENT_SLOT_MENDED});
     assert_int_equal(rig_count(AGENT_SPAWN, 0), 1);
 }

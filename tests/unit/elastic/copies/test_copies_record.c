@@ -211,7 +211,7 @@ static void test_nothing_is_missing(void **state)
     plan_free(plan);
 }
 
-/* x had a copy of a's share and wrote a share of its own: another node copies each of them once. */
+/* x had a copy of a's share and its own share: another node copies each of them once. */
 static void test_a_lost_node(void **state)
 {
     struct plan *plan = make_plan("...");

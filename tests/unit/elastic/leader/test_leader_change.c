@@ -118,8 +118,8 @@ static void test_a_prediction_is_calibrated_by_the_measured_step(void **state)
     three_view.progress.step_seconds = 0;
 }
 
-/* The pause of a switch is the job's: the next plan has it, in its words as well, and the one after
- * it keeps it where nothing newer was measured. */
+/* The pause of a switch belongs to the job: the next plan and its text have it, and later plans
+ * keep it until a newer pause is measured. */
 static void test_a_plan_tells_how_long_a_switch_takes(void **state)
 {
     (void)state;

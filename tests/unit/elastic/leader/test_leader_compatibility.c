@@ -53,7 +53,7 @@ static void test_versions_meet_where_their_ranges_do(void **state)
     assert_false(versions_meet(VERSIONS_CONTROL + 1, VERSIONS_CONTROL + 7));
 }
 
-/* Lose all workers of a job of @numerics, where the only node left computes with @other. */
+/* Lose all workers of a job of @numerics; the only remaining node computes with @other. */
 static void leave_another_kind(const char *numerics, const char *other)
 {
     snprintf(three_plan->numerics, sizeof(three_plan->numerics), "%s", numerics);
@@ -63,7 +63,7 @@ static void leave_another_kind(const char *numerics, const char *other)
     three_view.node_count = 1;
     three_view.report_count = 0;
     three_decide();
-    three_view.now_ns += 100 * TIMEOUT_NS; /* nobody is waited for any more */
+    three_view.now_ns += 100 * TIMEOUT_NS; /* the leader waits for no node any more */
     three_decide();
     assert_int_equal(three_decision.action, LEADER_NOTHING);
     assert_int_equal(three_decision.state, JOB_RECOVERING);

@@ -251,7 +251,7 @@ static void test_where_going_back_takes_both_they_are_waited_for_again(void **st
     assert_int_equal(three_memory.pair_loss.refused_ns, refused_ns);
 }
 
-/* No worker has state, and the job begins anew on all slots: two slots are not enough. */
+/* No worker has state, and the job begins again on all slots: two slots are not enough. */
 static void test_a_fall_back_that_takes_both_has_both(void **state)
 {
     (void)state;
@@ -361,7 +361,7 @@ static void test_where_nobody_can_read_it_all_try_again(void **state)
     assert_int_equal(three_decision.plan->layout.worker_count, NODES);
 }
 
-/* Nobody trains, so nothing would show that a reads the checkpoint by now. */
+/* No worker trains, so nothing would show that a reads the checkpoint by now. */
 static void test_a_job_that_starts_uses_the_left_out_where_it_needs_them(void **state)
 {
     (void)state;
@@ -430,8 +430,9 @@ static void test_nobody_else_is_left_out_for_its_cut(void **state)
     assert_true(!uses("a") && uses("b") && uses("c"));
 }
 
-/* a has all of it, and says that it cannot read it, for c, which has nothing, does not answer. Then
- * c says so of a: that all cannot read is no reason to put both ends into one plan again. */
+/* a has the whole checkpoint, but reports that it cannot read, because c, which has nothing, does
+ * not answer. Then c reports the same of a: this is no reason to put both ends into one plan again.
+ */
 static void test_ends_that_cannot_read_are_not_tried_together(void **state)
 {
     (void)state;

@@ -535,7 +535,8 @@ static void test_one_in_an_operation_of_the_generation_before_is_waited_for(void
     assert_int_equal(three_decision.action, LEADER_PUBLISH);
 }
 
-/* Outputs of frozen layers that it has written, and others have fetched, are not used any more. */
+/* The job stops using outputs of frozen layers that the worker has written and others have fetched.
+ */
 static void test_one_that_computes_wrongly_ends_the_outputs_from_before(void **state)
 {
     (void)state;

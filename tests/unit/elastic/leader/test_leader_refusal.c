@@ -1,4 +1,4 @@
-/* Tests of jobs that fail for a cause of their own. */
+/* Tests of jobs that fail by their own fault. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

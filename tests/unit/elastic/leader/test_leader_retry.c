@@ -58,8 +58,8 @@ static void test_a_checkpoint_out_of_reach_is_tried_less_and_less(void **state)
     publish_in_vain();
 }
 
-/* Links to a silent host are waited for before an attempt fails; a file of it may be missed at
- * once. */
+/* An attempt waits for links to a silent host before it fails; a missing file of the host may fail
+ * it at once. */
 static void test_only_a_wait_for_links_takes_the_place_of_a_pause(void **state)
 {
     (void)state;

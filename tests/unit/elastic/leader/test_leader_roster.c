@@ -68,7 +68,7 @@ static void test_a_worker_of_a_planned_plan(void **state)
     expect_seat(WORKER_RUNNING, 5, SEAT_JOINING);
 }
 
-/* A plan without workers waits for those that are there. The report of c came to etcd late: c was
+/* A plan without workers waits for the living workers. The report of c reached etcd late: c was
  * gone, and its new firnd finds no process. */
 static void test_a_process_of_a_firnd_that_is_gone_is_none(void **state)
 {

@@ -393,7 +393,7 @@ static void test_a_new_worker_that_gives_up_ends_the_change_alone(void **state)
     assert_int_equal(three_decision.state, JOB_RECOVERING);
 }
 
-/* Workers may have left their step for generation 6 already: an empty plan would let those go. */
+/* Workers may already have left their step for generation 6: an empty plan would release them. */
 static void test_a_pause_comes_after_the_plan_that_revokes_a_change(void **state)
 {
     (void)state;

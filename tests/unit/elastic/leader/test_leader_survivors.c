@@ -38,9 +38,9 @@ static void expect_checkpoint(void)
 }
 
 /*
- * Generation 6 continued from step 10, which only b and c had, and a begins there anew: a drops its
- * older state when it receives plan 6. Now b and c are dead, and a's only report is from before it
- * received the plan.
+ * Generation 6 continued from step 10, which only b and c had, and a begins again there: a drops
+ * its older state when it receives plan 6. Now b and c are dead, and a's only report is from before
+ * it received the plan.
  */
 static void test_state_that_the_plan_lets_go_does_not_count(void **state)
 {

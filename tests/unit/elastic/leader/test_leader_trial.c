@@ -29,7 +29,7 @@ static int setup(void **state)
     return 0;
 }
 
-/* Let @count more steps of @seconds each be told. */
+/* Report @count more steps of @seconds each. */
 static void take(unsigned count, double seconds)
 {
     for (unsigned i = 0; i < count; i++) {
@@ -64,7 +64,7 @@ static void test_a_slower_layout_is_given_up(void **state)
     assert_int_equal(trial->slower_frozen, 1);
 }
 
-/* Its slots are another job's by now: changes go on as ever. */
+/* Another job has its slots by now: changes continue as usual. */
 static void test_one_that_no_longer_fits_is_not_gone_back_to(void **state)
 {
     (void)state;

@@ -162,7 +162,7 @@ static void test_sums_stay_with_replicas_whose_workers_stay_together(void **stat
     assert_true(early_switch_kept(&plan.plan.layout, &next.plan) == 1);
 }
 
-/* Replicas of which all workers are there give their sums away. */
+/* Replicas with all their workers give their sums away. */
 static void test_sums_that_are_given_are_kept(void **state)
 {
     struct plan_move pair = {0};

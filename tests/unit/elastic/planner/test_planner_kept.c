@@ -83,8 +83,8 @@ static double best(void)
     return seconds;
 }
 
-/* Frozen units that cost nothing stand in the first stage, beside as many of the others as balance
- * the rest. */
+/* Frozen units that cost nothing are in the first stage, with as many other units as balance the
+ * stages. */
 static void test_the_first_stage_has_what_it_loads(void **state)
 {
     (void)state;
@@ -100,7 +100,7 @@ static void test_the_first_stage_has_what_it_loads(void **state)
     assert_true(best() == computing);
 }
 
-/* Fewer are kept than are frozen: the others are computed wherever they stand. */
+/* Fewer outputs are kept than units are frozen: the other units are computed in any stage. */
 static void test_a_part_of_the_frozen_units_is_kept(void **state)
 {
     double before = INFINITY;

@@ -1,6 +1,6 @@
 /*
- * Tests of a node with a given time to leave: hand over as long as the time suffices, else a
- * checkpoint.
+ * Tests of a node with a given time to leave: it hands over if the time suffices; otherwise the job
+ * writes a checkpoint.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -215,7 +215,7 @@ static void test_plasticity_freezes_the_calm_one_by_one(void **state)
         freeze_measures(&freeze, &spec.elastic.freeze, &spec.model, 40)); /* none is left */
 }
 
-/* While the guard holds a layer is measured on, and freezes when the guard lets it. */
+/* A layer that the guard holds back is still measured, and freezes when the guard permits it. */
 static void test_a_guard_holds_back_the_calm(void **state)
 {
     (void)state;

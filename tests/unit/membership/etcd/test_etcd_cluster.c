@@ -44,7 +44,7 @@ static void put_until_done(struct store *store, const char *key, const char *val
         assert_true(clock_monotonic_ns() < until_ns);
 }
 
-/* With a client of its own. */
+/* Put a key with a separate client. */
 static void put_anew(const char *key, const char *value)
 {
     struct store store;

@@ -46,7 +46,7 @@ static void refuse(int connection, unsigned stream)
     frame_send_headers(connection, FRAME_END_STREAM, stream, "grpc-status: 3\ngrpc-message: no");
 }
 
-/* Return whether the connection goes on. */
+/* Return whether the connection continues. */
 static bool treat(struct member *member, int connection, unsigned stream)
 {
     static const uint8_t none[8] = {0};

@@ -57,7 +57,7 @@ struct server {
     struct bytes received; /* bodies; read after the thread has ended */
 };
 
-/* Returns false when the peer has gone. *stream is that of the request. */
+/* Return false when the peer has gone. *stream is the request's. */
 static bool read_frame(struct server *server, int connection, unsigned *stream)
 {
     struct frame frame;

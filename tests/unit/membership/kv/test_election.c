@@ -19,8 +19,8 @@
 #include "membership/kv/election.h"
 #include "membership/kv/keys.h"
 
-#define TTL_SHORT       1  /* seconds: where a lease is to end */
-#define TTL_LONG        60 /* where none may end, however busy the machine is */
+#define TTL_SHORT       1  /* seconds: for leases that must end */
+#define TTL_LONG        60 /* for leases that may not end, however busy the machine is */
 #define CANDIDATE_COUNT 3
 
 static struct etcd_fixture fixture;
@@ -108,7 +108,7 @@ static void join(struct cluster *cluster, unsigned index)
                      0);
 }
 
-/* The resignation is a request of its own; it has been carried out when the key is gone. */
+/* The resignation is a separate request; it has been carried out when the key is gone. */
 static void await_resignation(struct candidate *candidate, bool led, int64_t term)
 {
     uint64_t until_ns = clock_monotonic_ns() + STORE_WAIT_NS;
@@ -241,8 +241,7 @@ static uint64_t led_for_ns(struct cluster *cluster, const struct candidate **of,
     return leader ? clock_monotonic_ns() - *since_ns : 0;
 }
 
-/* Without renewal the lease would end a term earlier; a machine that stands still may end some
- * terms. */
+/* Without renewal the lease would end a term earlier; a stalled machine may end some terms. */
 static void test_lease_is_renewed(void **state)
 {
     (void)state;
@@ -315,7 +314,7 @@ static void test_depose_is_immediate(void **state)
     election_depose(deposer->election);
     STORE_UNTIL(&deposer->store, election_guard(deposer->election).value > guard.value);
     assert_false(guarded_put(deposer, guard).succeeded);
-    /* The deposed one may still believe in its lease: no write of its own gets through. */
+    /* The deposed leader may still believe in its lease: none of its writes succeeds. */
     STORE_UNTIL(&old->store, !election_leads(old->election));
     old->still = false;
     CLUSTER_UNTIL(&cluster, settled(&cluster));

@@ -35,7 +35,7 @@ static int stop(void **state)
     return 0;
 }
 
-/* A daemon: its own client and loop, so that it can be made to stand still by not running it. */
+/* A daemon with its own client and loop: not running the loop stalls the daemon. */
 struct daemon {
     struct store store;
     struct registry *registry;

@@ -40,7 +40,7 @@ static void test_nodes_differ_and_repeat(void **state)
     }
 }
 
-/* A thousand nodes with one cause come spread over the whole span. */
+/* The attempts of a thousand nodes with one cause are spread over the whole span. */
 static void test_spread_is_even(void **state)
 {
     (void)state;

@@ -23,7 +23,7 @@
 #define LARGE_BYTES (256 << 20) /* a hole: takes no room, and a while to read */
 #define OWN_ERROR   99
 
-/* In a process of its own; exits with 1 if it has read. */
+/* Run in a separate process; exit with 1 if it has read. */
 static void open_at_once(const struct dataset_options *options, int starts)
 {
     struct dataset *dataset;
@@ -166,7 +166,7 @@ static void test_waiting_is_told_of(void **state)
 }
 
 /* Let another process wait for the data while @write leaves a failure; return its exit status: 0:
- * it has opened the data; OWN_ERROR: another failure; else the code of this one. */
+ * it has opened the data; OWN_ERROR: another failure; otherwise the code of this failure. */
 static int wait_for_failure(struct dataset_options *options,
                             void (*write_failure)(const struct data_digests *memo,
                                                   const struct dataset_options *options))

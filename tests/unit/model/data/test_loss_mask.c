@@ -90,7 +90,7 @@ static void test_without_a_mask_all_count(void **state)
     dataset_close(dataset);
 }
 
-/* The last share has the mask of its tokens, data of its own a mask of its own. */
+/* The last share uses the mask of its tokens; separate validation data have their own mask. */
 static void test_validation(void **state)
 {
     (void)state;

@@ -175,7 +175,7 @@ static void test_nothing_but_the_record_is_taken(void **state)
     assert_int_equal(outputs_fetch_count(fetch), 1);
 }
 
-/* Somebody without the key answers in the place of the node: the next answer counts. */
+/* A process without the key answers in place of the node: the next answer counts. */
 static void test_an_answer_that_fits_no_seal_is_none(void **state)
 {
     (void)state;
@@ -196,7 +196,7 @@ static void test_a_node_that_is_away_holds_nothing_up(void **state)
     assert_true(comes(8, true));
 }
 
-/* A node that accepts and says nothing: the one that stops does not wait for it. */
+/* A node accepts the connection and sends nothing: stopping does not wait for it. */
 static void test_it_is_stopped_at_once(void **state)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};

@@ -44,7 +44,7 @@ static void test_torn_last_line(void **state)
     }
 }
 
-/* A step that stands twice, or out of order: the file is valid up to that line. */
+/* A step is repeated, or out of order: the file is valid up to that line. */
 static void test_out_of_order(void **state)
 {
     struct bytes text = {0};
@@ -220,7 +220,7 @@ static void test_history(void **state)
 }
 
 /*
- * Steps replayed after a rewind may differ, and are written anew; also after the file was reopened.
+ * Steps replayed after a rewind may differ, and are rewritten, even after the file was reopened.
  */
 static void test_rewind(void **state)
 {
@@ -289,8 +289,8 @@ static void test_full_disk_until_the_end(void **state)
     metrics_file_check_steps(1, 3);
 }
 
-/* A disk that stays full for millions of steps takes no memory without bound: the older lines go,
- * the newer ones come to the file when there is room. */
+/* A disk that stays full for millions of steps does not use unbounded memory: older lines are
+ * dropped, newer lines are written when there is room. */
 static void test_disk_that_stays_full(void **state)
 {
     CLEANUP(bytes_done) struct bytes history = {0};

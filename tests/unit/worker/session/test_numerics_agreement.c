@@ -124,7 +124,7 @@ static void test_a_worker_that_has_trained_stays(void **state)
     assert_int_equal(who_goes(4, descriptions, 0x5, "with algorithm 7"), 0x4);
 }
 
-/* Two workers cannot outvote each other: the lower rank stays, so that the job goes on. */
+/* Two workers cannot outvote each other: the lower rank stays, so that the job continues. */
 static void test_of_two_the_lower_rank_stays(void **state)
 {
     static const char *const descriptions[] = {usual, other};

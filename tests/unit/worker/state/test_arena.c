@@ -320,7 +320,7 @@ static void test_without_addresses_it_is_an_allocation(void **state)
 }
 #endif
 
-/* Sums of a step in progress stay while everything around them is made anew. */
+/* Sums of a step in progress stay while everything around them is made again. */
 static void test_the_first_parts_stay_as_they_are(void **state)
 {
     const size_t small = (size_t)1 << 20;

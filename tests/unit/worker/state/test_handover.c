@@ -25,7 +25,7 @@
 
 #define RANKS 3
 #define STEP  7
-#define ROOM  256 /* bytes of messages that nobody waits for: less than a unit */
+#define ROOM  256 /* bytes of messages that no rank waits for: less than a unit */
 
 struct rank_thread {
     struct scene *scene;
@@ -103,7 +103,7 @@ static void begin_all(struct scene *scene)
         assert_int_equal(begin(scene, rank), 0);
 }
 
-/* One rank's handover in a thread of its own, from its begin to its end. */
+/* Run one rank's handover in its own thread, from start to end. */
 static void *hand_over(void *context)
 {
     struct rank_thread *thread = context;
@@ -196,7 +196,7 @@ static void test_two_ranks_give_to_each_other(void **state)
     scene_done(&scene);
 }
 
-/* A device has memory of its own: arrays pass through copies on the host. */
+/* A device has its own memory: arrays pass through copies on the host. */
 static void test_arrays_of_a_device_are_copied(void **state)
 {
     struct kernel device = *kernel_cpu();
@@ -234,7 +234,7 @@ static void test_an_error_stays(void **state)
     scene_done(&scene);
 }
 
-/* A donor that does not come to send more than the head of a unit. */
+/* Let a donor send only the head of a unit. */
 static void announce(struct scene *scene, unsigned donor, unsigned unit, unsigned to_rank)
 {
     const struct state *state = scene->tiny[donor].state;

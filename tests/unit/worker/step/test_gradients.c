@@ -228,7 +228,7 @@ static void list_facts(struct gradients *gradients, unsigned lanes, struct lane_
     }
 }
 
-/* Another number of replicas goes on with the step: some died, some are new. */
+/* Another number of replicas continues the step: some died, some are new. */
 static void divide_anew(struct interrupted *step, unsigned lanes, unsigned replicas)
 {
     unsigned first_lane[REPLICAS_MAX + 1], first_unit[] = {2, 4};
@@ -361,8 +361,8 @@ static void list_sums(const struct gradients *gradients, unsigned source, struct
     }
 }
 
-/* A pipeline of two units stops; then one worker has both, and gets the sums of unit 3 of the
- * other, but for one that does not arrive. */
+/* A pipeline of two units stops; then one worker has both units, and gets the sums of unit 3 from
+ * the other worker, except one that does not arrive. */
 static void run_moved(uint64_t seed)
 {
     const unsigned lanes = 9;

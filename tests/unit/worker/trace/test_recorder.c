@@ -197,7 +197,7 @@ static void test_a_damaged_ring_is_replaced(void **state)
     assert_false(has_ring(1));
 }
 
-/* As on a full disk: no file may be longer. The ring of the worker before stays where it is. */
+/* As on a full disk, no file may be longer. The ring of the previous worker stays in place. */
 static void test_a_ring_without_room_is_no_ring(void **state)
 {
     const struct recorder_options options = {.folder = test_folder_root, .slot = SLOT};
