@@ -1,6 +1,6 @@
 /*
- * The emulator's device memory: like a GPU's, the host cannot access it. It is accessible only
- * while the device works.
+ * The emulator's device memory. As on a GPU, the host has no access to it, except while the device
+ * works.
  *
  * Device memory lies in one reserved range of addresses. A `device_access` opens the range; without
  * one every access to it is a fault, so a program that uses a device pointer as its own dies at the

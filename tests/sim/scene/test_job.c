@@ -149,8 +149,8 @@ static void test_freezing_shrinks_and_forks(void **state)
     assert_int_equal(scene_plan(scene)->layout.stage_count, 1);
     assert_int_equal(scene_plan(scene)->layout.replica_count, 6);
     assert_int_equal(scene->writes.prepared, 0); /* all processes are running */
-    /* Simulated stages never wait for each other, so nine workers are faster than six, whatever the
-     * planner predicts: the job goes back, and stays. */
+    /* Simulated stages never wait for each other, so nine workers are faster than six, against any
+     * prediction of the planner: the job goes back, and stays. */
     scene_until(scene, 10, scene_plan(scene)->generation == 3);
     assert_non_null(strstr(scene_plan(scene)->change.text, "longer than"));
     assert_int_equal(scene_plan(scene)->layout.stage_count, 3);

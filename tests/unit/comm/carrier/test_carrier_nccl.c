@@ -410,7 +410,7 @@ static void test_what_offers_make(void **state)
     }
 }
 
-/* Twice: all have a GPU of their own, then two share one. */
+/* Agree twice: first each rank has its own GPU, then two ranks share one. */
 static void *run_agree(void *context)
 {
     struct rank *rank = context;

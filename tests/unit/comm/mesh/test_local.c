@@ -84,7 +84,7 @@ static void test_a_name_that_is_taken_is_told(void **state)
     assert_int_equal(local_listen(address, &second), -EADDRINUSE);
 }
 
-/* Run @act as another user. Return: what it returns, 0 to 99 */
+/* Run @act as another user. Return: its result, 0 to 99 */
 static int as_another_user(int (*act)(void))
 {
     int status;
