@@ -583,8 +583,8 @@ static bool is_short_of_time(struct leader_context *context)
     const struct plan *plan = view->plan;
     uint64_t least_ns = TIMEOUTS_HURRY * view->failure_timeout_ns;
     struct preemption numbers;
-    if (!leader_change_waits(context) || plan->change.is_limited ||
-        leader_time_left(context) == UINT64_MAX)
+    bool knows = plan->change.is_limited && plan->change.spare_ns != PLAN_SPARE_ENDLESS;
+    if (!leader_change_waits(context) || knows || leader_time_left(context) == UINT64_MAX)
         return false;
     leader_preempted(context, false, &numbers);
     uint64_t spare_ns = preemption_spare_ns(&numbers);
@@ -604,15 +604,20 @@ static int save_instead(struct leader_context *context)
                                      text);
 }
 
+static void say_beginning(struct leader_context *context)
+{
+    const struct plan *plan = context->view->plan;
+    leader_say(context, plan->change.reason == PLAN_REASON_FAILURE ? JOB_RECOVERING : JOB_PREPARING,
+               leader_change_waits(context) ? "generation %llu waits for the step in progress: %s"
+                                            : "generation %llu begins: %s",
+               (unsigned long long)plan->generation, plan->change.text);
+}
+
 int leader_change(struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     if (!context->roster.all_running) {
-        leader_say(context,
-                   view->plan->change.reason == PLAN_REASON_FAILURE ? JOB_RECOVERING
-                                                                    : JOB_PREPARING,
-                   "generation %llu begins: %s", (unsigned long long)view->plan->generation,
-                   view->plan->change.text);
+        say_beginning(context);
         leader_pair_loss_say(context);
         leader_starting_say(context);
         uint64_t due = leader_start_counts_from(context) + leader_start_time_ns(context);

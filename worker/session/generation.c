@@ -477,6 +477,9 @@ int generation_confirm(struct trainer *trainer)
 
     if (!trainer->commit.first)
         return 0;
+    int status = trainer->sums ? moved_sums_advance(trainer->sums) : 0; /* releases donors */
+    if (status)
+        return status;
     trainer->commit.first = false;
     generation_end_handover(trainer);
     generation_end_sums(trainer);

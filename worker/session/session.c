@@ -26,6 +26,7 @@
 #include "worker/trace/recorder.h"
 
 #define WAIT_TOLD_SECONDS 0.1
+#define PART_LEAST        10 /* a tenth of a step tells how long the whole step takes */
 
 /* ---- opening ---- */
 
@@ -102,9 +103,10 @@ static void tell_division(struct trainer *trainer, unsigned rank,
         return;
     snprintf(text, sizeof(text), "step %" PRIu64 " goes on with %u of %u micro-batches done",
              division->step, all - left, all);
-    log_info("%s", text);
     if (rank == 0)
         status_report_event(trainer, text);
+    else
+        log_info("%s", text);
 }
 
 /* Sums of this rank may be under way. */
@@ -125,8 +127,10 @@ static int begin_engine(struct trainer *trainer, unsigned rank, bool again, stru
                                              .begins = !again};
     AUTO_FREE struct step_division *division = NULL;
 
-    if (trainer->plan->start.source != PLAN_SOURCE_MEMORY)
+    if (trainer->plan->start.source != PLAN_SOURCE_MEMORY) {
+        trainer->commit.before_ns = 0;
         return make_engine(trainer, rank, NULL, error);
+    }
     division = malloc(sizeof(*division));
     if (!division)
         return error_set(error, -ENOMEM, "no memory to divide a step");
@@ -135,8 +139,10 @@ static int begin_engine(struct trainer *trainer, unsigned rank, bool again, stru
         give_up_step(trainer); /* the same facts would fail again */
     if (status)
         return status;
-    if (!division->step)
+    if (!division->step) {
         generation_forget_step(trainer);
+        trainer->commit.before_ns = 0;
+    }
     tell_division(trainer, rank, division);
     return make_engine(trainer, rank, division, error);
 }
@@ -495,6 +501,19 @@ static int advance(struct trainer *trainer, struct step_commit_down *down, struc
     return status;
 }
 
+/* Return the time that a whole step takes in this generation, of which the last one, which took
+ * @part_ns, may have been a part only. */
+static uint64_t whole_step_ns(const struct trainer *trainer, uint64_t part_ns)
+{
+    const struct step_division *division = trainer->engine->share.division;
+    unsigned all = division->lanes * division->micro_batches, left = all;
+
+    if (division->step == trainer->state->applied_step)
+        left = step_division_left(division, UINT_MAX);
+    return left * PART_LEAST > all ? (uint64_t)((double)part_ns / left * all)
+                                   : part_ns + trainer->commit.before_ns;
+}
+
 static int run_step(struct trainer *trainer, struct step_commit_down *down, struct error *error)
 {
     unsigned frozen_before = trainer->state->freeze.frozen_layers;
@@ -502,6 +521,7 @@ static int run_step(struct trainer *trainer, struct step_commit_down *down, stru
     bool first = trainer->commit.first;
     int status = renew_engine(trainer, error);
 
+    trainer->commit.began_ns = began_ns;
     if (!status) {
         measure_pause(trainer, began_ns);
         step_watch_begin(trainer);
@@ -511,12 +531,15 @@ static int run_step(struct trainer *trainer, struct step_commit_down *down, stru
         return status;
     if (first)
         add_wait(trainer);
-    step_watch_end(trainer);
     trainer->commit.last_ns = clock_monotonic_ns();
-    trainer->metrics.last_step_ns = trainer->commit.last_ns - began_ns;
+    uint64_t part_ns = trainer->commit.last_ns - began_ns;
+    uint64_t whole_ns = whole_step_ns(trainer, without_evaluation(trainer, part_ns));
+    trainer->metrics.last_step_ns = part_ns + trainer->commit.before_ns;
+    trainer->commit.before_ns = 0;
+    step_watch_end(trainer, whole_ns);
     if (!metrics_writer_waits(trainer))
         metrics_writer_record(trainer, trainer->metrics.last_step_ns, down->slowest);
-    status_report_progress(trainer, without_evaluation(trainer, trainer->metrics.last_step_ns),
+    status_report_progress(trainer, whole_ns,
                            down->switch_generation != 0 ||
                                trainer->state->freeze.frozen_layers != frozen_before ||
                                trainer->state->applied_step == trainer->spec.train.steps);
@@ -562,6 +585,8 @@ static enum session_outcome finish_early(struct trainer *trainer, struct error *
 static void leave(struct trainer *trainer, struct stay *stay, int status, struct error *error)
 {
     trainer->commit.stopped_ns = clock_monotonic_ns();
+    if (stay->action == STAY_STEP)
+        trainer->commit.before_ns += trainer->commit.stopped_ns - trainer->commit.began_ns;
     trainer->commit.turn_ns =
         trainer->engine ? engine_turn_ns(&trainer->engine->timing, trainer->commit.stopped_ns) : 0;
     stay_left(stay,

@@ -23,6 +23,8 @@ struct trainer;
 /* The memory of the commits of a generation, and of disputes across generations. */
 struct session_commit {
     bool first;            /* the first commit of this generation is still to come */
+    uint64_t began_ns;     /* monotonic; of the step, or of its part in this generation */
+    uint64_t before_ns;    /* duration of the step's parts in generations before; 0: none */
     uint64_t last_ns;      /* monotonic; of the last commit, or of the end of a generation within a
                               step if that was planned or a part of the step is kept; 0 before the
                               first step */

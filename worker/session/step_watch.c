@@ -32,9 +32,9 @@ void step_watch_begin(struct trainer *trainer)
     watch->looked = false;
 }
 
-void step_watch_end(struct trainer *trainer)
+void step_watch_end(struct trainer *trainer, uint64_t step_ns)
 {
-    trainer->watch.last_ns = clock_monotonic_ns() - trainer->watch.began_ns;
+    trainer->watch.last_ns = step_ns;
 }
 
 /* This rank's place in the tree, in the step that is computed. */

@@ -32,8 +32,9 @@ struct step_watch {
 /** step_watch_begin() - note that a step begins, of which no message was sent yet */
 void step_watch_begin(struct trainer *trainer);
 
-/** step_watch_end() - note that the step has been committed */
-void step_watch_end(struct trainer *trainer);
+/** step_watch_end() - note that the step has been committed
+ * @step_ns: duration of its training, of all of the step */
+void step_watch_end(struct trainer *trainer, uint64_t step_ns);
 
 /** step_watch_leaves() - between two operations of the engine: return whether to leave the step
  * (worker/step/engine.h) */

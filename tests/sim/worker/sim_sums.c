@@ -123,9 +123,10 @@ int sim_sums_take_offers(struct sim_worker *worker)
 int sim_sums_take_wanted(struct sim_worker *worker)
 {
     struct sim_sums *moved = &worker->share.sums;
-    int status = take_all(worker, false, &moved->given);
+    int status = moved->gives ? 0 : take_all(worker, false, &moved->given);
     if (!status)
         step_sums_done(&moved->given);
+    moved->gives = !status;
     return status;
 }
 

@@ -92,6 +92,7 @@ struct sim_kept {
 struct sim_sums {
     struct step_sums list, given; /* given: while they are asked for */
     unsigned next_pair;           /* the pair of the plan whose message is awaited */
+    bool gives;                   /* the sums that other ranks want are known */
     bool asked_by[JOB_DEVICES_MAX];
     uint64_t arrive_ns; /* when all requested sums are here */
 };
