@@ -172,6 +172,23 @@ class WithinAStep(JobTest):
             self.assertEqual((changed["stages"], changed["replicas"]), (2, 1))
             self.assert_same(job, alone)
 
+    def test_all_must_go_in_turn(self):
+        """The node that is left must go, too, before the step is over in which the other one left."""
+        longer = {**LONG, "train__micro_batches_per_lane": MICRO_BATCHES_OF_MOVE, "train__steps": 3,
+                  "checkpoint__every": 3}
+        with Cluster(self.id(), nodes=2, slots=1) as cluster:
+            job = LongJob(cluster, **longer).submit()
+            job.wait_running(2)
+            notice = NOTICE * job.within_a_step(0.25)
+            step = job.step()
+            job.announce(notice)
+            cluster.wait("the plan without node b has begun", lambda: job.paused(step), 60)
+            _, drained_ns = job.announce(notice, "a")
+            cluster.wait("the boundary is saved", lambda: [c for c in job.checkpoints() if c["step"] == step], 60)
+            self.assertLess(time.time_ns() - drained_ns, notice * 1e9)
+            cluster.wait("nobody computes",
+                         lambda: not any(node.workers() for node in cluster.nodes.values()), 60)
+
     def test_evaluations_are_left(self):
         """Who comes computes a part of the very evaluation; who must go does not wait for its end."""
         slow = {"model__layers": 8, "model__width": 96, "train__steps": 2, "train__optimizer__warmup": 1,
