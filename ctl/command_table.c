@@ -219,9 +219,9 @@ const struct command commands[] = {
      .operands_max = 1,
      .summary = "ask for another number of slots, or pin stages or replicas",
      .details =
-         "The layout changes at a step boundary; not a bit of the result changes. What is not "
-         "named becomes\nfree again. What no layout of the slots in service could be is refused with "
-         "the reason.",
+         "The layout changes when the step ends, or within a long step; not a bit of the result "
+         "changes. What is\nnot named becomes free again. What no layout of the slots in service "
+         "could be is refused with the reason.",
      .flags = {&devices, &stages, &replicas},
      .run = run_job_scale},
     {.name = "job pause",
@@ -229,6 +229,10 @@ const struct command commands[] = {
      .operands_min = 1,
      .operands_max = 1,
      .summary = "checkpoint a job at the next step boundary and free its slots",
+     .details =
+         "The end of a step is waited for up to 20 failure timeouts, and longer only if the step is "
+         "nearly over.\nA longer step is left: the boundary before it is saved, and the job computes "
+         "it again when it resumes.",
      .run = run_job_pause},
     {.name = "job resume",
      .operands = "JOB",

@@ -89,8 +89,10 @@ int run_job_scale(const struct arguments *arguments, struct error *error)
 
 int run_job_pause(const struct arguments *arguments, struct error *error)
 {
-    return apply(arguments, RECORD_PAUSED, change_wish,
-                 "pauses: it checkpoints at the next step boundary and frees its slots", error);
+    return apply(
+        arguments, RECORD_PAUSED, change_wish,
+        "pauses: it checkpoints when the step ends, or leaves a long one, and frees its slots",
+        error);
 }
 
 int run_job_resume(const struct arguments *arguments, struct error *error)
