@@ -269,10 +269,15 @@ static bool job_holds_slots(const struct mirror *mirror, const char *cluster, co
     return !state || !view_job_over(state->state);
 }
 
-/* Mark the slots of workers without a rank in the plan. */
+/* Mark the slots of workers without a rank in the plan. A report of an earlier firnd may be of
+ * processes that are gone. */
 static void mark_released(struct view *view, const struct holding *holding,
                           const struct node_report *report)
 {
+    const struct member *node = view_find_node(view, report->node);
+
+    if (!node || (report->incarnation && report->incarnation != node->incarnation))
+        return;
     for (unsigned i = 0; i < report->worker_count; i++) {
         struct plan_worker at = {.slot = report->workers[i].slot};
         snprintf(at.node, sizeof(at.node), "%s", report->node);
@@ -285,32 +290,49 @@ static void mark_released(struct view *view, const struct holding *holding,
     }
 }
 
+/* Return whether the plan in force of the other job has committed a step. */
+static bool has_begun(const struct holding *holding)
+{
+    const struct mirror_entry *entry =
+        find_said(holding->mirror, holding->cluster, holding->job, "progress");
+    AUTO_JSON json_t *tree = NULL;
+    struct progress_record record;
+
+    return entry && !parse_entry(entry, &tree, NULL) &&
+           !progress_record_decode(tree, &record, NULL) &&
+           record.generation >= holding->plan->generation;
+}
+
+/* Mark the slots in the reports of @generation, but those of nodes that have reported under the
+ * plan in force. */
+static void mark_reported(struct view *view, const struct holding *holding, uint64_t generation)
+{
+    const uint64_t now = holding->plan->generation;
+    const struct mirror_entry *entries;
+    char prefix[KV_KEY_MAX], key[KV_KEY_MAX];
+    size_t count =
+        mirror_range(holding->mirror,
+                     keys_report(prefix, holding->cluster, holding->job, generation, ""), &entries);
+
+    for (size_t i = 0; i < count; i++) {
+        const struct node_report *report = decode_cache_report(holding->mirror, &entries[i]);
+        bool is_old = report && generation != now &&
+                      mirror_find(holding->mirror, keys_report(key, holding->cluster, holding->job,
+                                                               now, report->node));
+        if (report && !is_old)
+            mark_released(view, holding, report);
+    }
+}
+
 /* A worker that the plan releases computes until a planned change begins, which may be at the end
  * of a long step, and until then its node may have reported only under the generation before. */
 static void mark_reported_busy(struct view *view, const struct holding *holding)
 {
-    const uint64_t now = holding->plan->generation,
-                   generations[] = {now, generation_before(holding->plan)};
+    uint64_t before = generation_before(holding->plan);
 
-    for (size_t i = 0; i < ARRAY_COUNT(generations); i++) {
-        const struct mirror_entry *entries;
-        char prefix[KV_KEY_MAX];
-        size_t count = generations[i] ? mirror_range(holding->mirror,
-                                                     keys_report(prefix, holding->cluster,
-                                                                 holding->job, generations[i], ""),
-                                                     &entries)
-                                      : 0;
-        for (size_t k = 0; k < count; k++) {
-            const struct node_report *report = decode_cache_report(holding->mirror, &entries[k]);
-            char key[KV_KEY_MAX];
-            bool is_old =
-                report && generations[i] != now &&
-                mirror_find(holding->mirror,
-                            keys_report(key, holding->cluster, holding->job, now, report->node));
-            if (report && !is_old)
-                mark_released(view, holding, report);
-        }
-    }
+    mark_reported(view, holding, holding->plan->generation);
+    if (before && !has_begun(holding))
+        mark_reported(view, holding, before);
 }
 
 static int mark_plan_busy(struct view *view, struct holding *holding,

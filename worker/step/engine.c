@@ -235,6 +235,8 @@ int engine_new(const struct engine_options *options, struct engine **ret_engine,
                               .mesh = options->routes->mesh};
     int status = make_all(engine, options, error);
     if (status) {
+        /* Sums of the kept step may be on their way to other ranks. */
+        mesh_abort(engine->mesh, "this worker cannot begin its part");
         engine_free(engine);
         return error && error->code
                    ? status
