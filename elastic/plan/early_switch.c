@@ -41,14 +41,29 @@ static bool stays_together(const struct plan_layout *layout, const struct plan_l
     return true;
 }
 
-/* Return whether all workers of @replica are in @next, so that they can give their sums. */
-static bool gives_all(const struct plan_layout *layout, const struct plan_layout *next,
-                      unsigned replica)
+static bool has_pair(const struct plan *next, unsigned rank)
+{
+    for (unsigned i = 0; i < next->start.sums_count; i++)
+        if (next->start.sums[i].from_rank == rank)
+            return true;
+    return false;
+}
+
+/* Return whether each worker of @replica gives its sums to another one, or keeps its units. */
+static bool gives_all(const struct plan_layout *layout, const struct plan *next, unsigned replica)
 {
     for (unsigned stage = 0; stage < layout->stage_count; stage++) {
         const struct plan_worker *worker =
             &layout->workers[plan_layout_rank(layout, replica, stage)];
-        if (plan_layout_find(next, worker->node, worker->slot) < 0)
+        const unsigned *units = &layout->stage_first_unit[stage];
+        int rank = plan_layout_find(&next->layout, worker->node, worker->slot);
+        if (rank < 0)
+            return false;
+        const unsigned *now =
+            &next->layout.stage_first_unit[(unsigned)rank % next->layout.stage_count];
+        bool keeps =
+            (unsigned)rank < next->layout.worker_count && now[0] <= units[0] && units[1] <= now[1];
+        if (!keeps && !has_pair(next, (unsigned)rank))
             return false;
     }
     return true;
@@ -64,7 +79,7 @@ double early_switch_kept(const struct plan_layout *layout, const struct plan *ne
         return 0;
     for (unsigned replica = 0; replica < layout->replica_count; replica++)
         if ((same && stays_together(layout, &next->layout, replica)) ||
-            (moves && gives_all(layout, &next->layout, replica)))
+            (moves && gives_all(layout, next, replica)))
             kept += first[replica + 1] - first[replica];
     return (double)kept / first[layout->replica_count];
 }
@@ -92,10 +107,11 @@ static double lost_seconds(const struct plan_layout *layout, const struct plan *
 static bool pays(const struct plan_layout *layout, const struct plan *next,
                  const struct early_switch *step)
 {
-    double under_next =
-        relative_time(layout, next) * (step->left_seconds + lost_seconds(layout, next, step));
+    double relative = relative_time(layout, next), left = step->left_seconds;
+    double least = early_switch_gain_seconds(step->pause_seconds);
 
-    return step->left_seconds - under_next > early_switch_gain_seconds(step->pause_seconds);
+    return left - relative * left > least &&
+           left - relative * (left + lost_seconds(layout, next, step)) > least;
 }
 
 static double seconds(uint64_t duration_ns)
@@ -103,22 +119,31 @@ static double seconds(uint64_t duration_ns)
     return (double)duration_ns / 1e9;
 }
 
-/* Return whether the step ends too late for @next. If no node goes, a step of which little is left
- * is ended: to leave it would cost more. */
+/* Return whether a step that people have waited for is ended all the same: little is left of it,
+ * and to leave it would cost more. */
+static bool is_worth_ending(const struct plan *plan, const struct plan *next,
+                            const struct early_switch *step)
+{
+    double limit = seconds(next->change.limit_ns), left = step->left_seconds;
+
+    /* Nothing left: rank 0 waits for others, and does not know how long. */
+    return left > 0 && left <= limit && step->waited_seconds <= limit &&
+           left <= lost_seconds(&plan->layout, next, step);
+}
+
+/* Return whether the step ends too late for @next. */
 static bool comes_too_late(const struct plan *plan, const struct plan *next,
                            const struct early_switch *step)
 {
     const struct plan_change *change = &next->change;
     double end = step->waited_seconds + step->left_seconds;
-    double lost = lost_seconds(&plan->layout, next, step), limit = seconds(change->limit_ns);
     bool is_abandoned = step->ends && next->layout.worker_count == 0;
 
     if (!change->is_limited)
         return false;
-    if (is_abandoned || change->limit_ns == change->spare_ns)
-        return end > seconds(change->spare_ns);
-    return end > seconds(change->spare_ns) ||
-           (end > limit && step->left_seconds > MIN(lost, limit));
+    if (end > seconds(change->spare_ns))
+        return true;
+    return !is_abandoned && end > seconds(change->limit_ns) && !is_worth_ending(plan, next, step);
 }
 
 bool early_switch_begins(const struct plan *plan, const struct plan *next,

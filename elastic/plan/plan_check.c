@@ -256,6 +256,8 @@ static int check_histories(const struct plan *plan, struct error *error)
 static int check_sums(const struct plan *plan, struct error *error)
 {
     unsigned total = plan->layout.worker_count + plan->layout.donor_count;
+    if (plan->start.sums_count > PLAN_MOVES_MAX)
+        return error_set(error, -EINVAL, "more than %u sums", PLAN_MOVES_MAX);
     for (unsigned i = 0; i < plan->start.sums_count; i++) {
         const struct plan_move *move = &plan->start.sums[i], *before = move - 1;
         if (move->from_rank >= total || move->to_rank >= plan->layout.worker_count)

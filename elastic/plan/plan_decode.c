@@ -283,7 +283,7 @@ static int decode_state(const json_t *tree, struct plan_start *start, struct err
         status = decode_moves(tree, "histories", false, PLAN_RANKS_MAX, &start->histories,
                               &start->history_count, error);
     if (status == 0 && json_has(tree, "sums"))
-        status = decode_moves(tree, "sums", false, PLAN_RANKS_MAX, &start->sums, &start->sums_count,
+        status = decode_moves(tree, "sums", false, PLAN_MOVES_MAX, &start->sums, &start->sums_count,
                               error);
     return status;
 }

@@ -93,6 +93,7 @@ int generation_settle(struct trainer *trainer, struct error *error)
         if (status)
             return status;
         generation_apply(trainer, &plan->start.commit);
+        trainer->commit.before_ns = 0;
         /* Units kept only as a donor have no gradients: they are one step behind now. */
         engine_drop_others(trainer->engine);
         trainer->metrics.final_known = false;
@@ -153,6 +154,7 @@ void generation_end_sums(struct trainer *trainer)
 void generation_drop_state(struct trainer *trainer)
 {
     generation_forget_step(trainer);
+    trainer->commit.before_ns = 0;
     forget_outputs(trainer);
     state_drop_all(trainer->state);
 }

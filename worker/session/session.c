@@ -26,7 +26,7 @@
 #include "worker/trace/recorder.h"
 
 #define WAIT_TOLD_SECONDS 0.1
-#define PART_LEAST        10 /* a tenth of a step tells how long the whole step takes */
+#define PART_LEAST        3 /* a third of a step tells how long the whole step takes */
 
 /* ---- opening ---- */
 
@@ -502,16 +502,21 @@ static int advance(struct trainer *trainer, struct step_commit_down *down, struc
 }
 
 /* Return the time that a whole step takes in this generation, of which the last one, which took
- * @part_ns, may have been a part only. */
+ * @part_ns, may have been a part only: of a small part the plan knows better. */
 static uint64_t whole_step_ns(const struct trainer *trainer, uint64_t part_ns)
 {
     const struct step_division *division = trainer->engine->share.division;
     unsigned all = division->lanes * division->micro_batches, left = all;
+    double expected = plan_layout_expected_seconds(&trainer->plan->layout);
+    uint64_t waited_ns = MIN(trainer->engine->arrivals.waited_ns, part_ns);
 
     if (division->step == trainer->state->applied_step)
         left = step_division_left(division, UINT_MAX);
-    return left * PART_LEAST > all ? (uint64_t)((double)part_ns / left * all)
-                                   : part_ns + trainer->commit.before_ns;
+    if (left == all)
+        return part_ns;
+    if (left * PART_LEAST >= all)
+        return (uint64_t)((double)(part_ns - waited_ns) / left * all);
+    return expected > 0 ? (uint64_t)(expected * 1e9) : part_ns + trainer->commit.before_ns;
 }
 
 static int run_step(struct trainer *trainer, struct step_commit_down *down, struct error *error)

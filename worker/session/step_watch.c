@@ -133,7 +133,7 @@ static bool decide(struct trainer *trainer, uint64_t generation,
     }
     double passed_seconds = (double)(now_ns - watch->began_ns) / 1e9;
     const struct early_switch step = {
-        .passed_seconds = passed_seconds,
+        .passed_seconds = passed_seconds + (double)trainer->commit.before_ns / 1e9,
         .left_seconds = seconds_left(trainer, passed_seconds, progress),
         .pause_seconds = trainer->commit.switch_seconds > 0 ? trainer->commit.switch_seconds
                                                             : next->change.switch_seconds,

@@ -166,8 +166,11 @@ static int begin_arena(struct engine *engine, const struct step_sums *offered, s
     size_t size_bytes =
         kept_step_arena_bytes(engine->share.kept, &engine->plan->layout, engine->part.rank, &need);
 
-    if (size_bytes < SIZE_MAX && offered)
-        size_bytes += offered_bytes(engine->state, offered);
+    size_t more_bytes = offered ? offered_bytes(engine->state, offered) : 0;
+
+    if (size_bytes < SIZE_MAX - more_bytes &&
+        (!engine->share.kept || arena_fits(engine->state->arena, size_bytes + more_bytes)))
+        size_bytes += more_bytes; /* else they are allocations of their own */
     engine->position.deferred = MIN(engine->position.deferred, need.deferred);
     return size_bytes == SIZE_MAX
                ? error_set(error, -ENOMEM, "no device has what a generation needs")

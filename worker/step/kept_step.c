@@ -104,8 +104,11 @@ size_t kept_step_arena_bytes(const struct kept_step *kept, const struct plan_lay
 bool kept_step_fits(const struct kept_step *kept, const struct state *state,
                     const struct plan_layout *layout, unsigned rank, const struct memory_need *need)
 {
-    return kept_step_is_current(kept, state) &&
-           arena_fits(state->arena, kept_step_arena_bytes(kept, layout, rank, need));
+    size_t size_bytes = kept_step_arena_bytes(kept, layout, rank, need);
+
+    return kept_step_is_current(kept, state) && size_bytes < SIZE_MAX &&
+           arena_fits(state->arena, size_bytes) &&
+           memory_has_room(state, need, size_bytes - memory_arena_bytes(need));
 }
 
 /* ---- what is offered and gone on with ---- */

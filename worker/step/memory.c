@@ -196,6 +196,13 @@ int memory_check(const struct state *state, const struct memory_need *need, stru
                      (double)need->activation_bytes / mib, (double)need->reduction_bytes / mib);
 }
 
+bool memory_has_room(const struct state *state, const struct memory_need *need, size_t more_bytes)
+{
+    size_t total_bytes, free_bytes = free_bytes_of(state, &total_bytes);
+
+    return more_bytes <= free_bytes && fits(need, free_bytes - more_bytes);
+}
+
 bool memory_is_short(const struct state *state, const struct memory_need *need)
 {
     size_t free_bytes = SIZE_MAX, total_bytes = SIZE_MAX;

@@ -69,6 +69,10 @@ size_t memory_arena_bytes_beside(const struct memory_need *need, size_t kept_byt
 int memory_check(const struct state *state, const struct memory_need *need,
                  struct error *error) CHECK_RESULT;
 
+/** memory_has_room() - true if the device has memory for @need and @more_bytes; memory that the
+ * arena keeps counts as free */
+bool memory_has_room(const struct state *state, const struct memory_need *need, size_t more_bytes);
+
 /** memory_is_short() - true if memory_make_room() would drop the kept arena */
 bool memory_is_short(const struct state *state, const struct memory_need *need);
 /** memory_make_room() - for a need that passed memory_check(): drop the kept arena if it is too

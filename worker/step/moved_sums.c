@@ -35,6 +35,7 @@ struct moved_sums {
     struct transfers sends, receives;
     bool *asked_by; /* per pair of the plan: this rank has to wait for its release */
     bool released;  /* the donors */
+    bool waits;     /* in a call, during which the thread looks around and calls again */
 };
 
 static const struct job_training *training_of(const struct moved_sums *moved)
@@ -164,12 +165,15 @@ static int receive_message(const struct moved_sums *moved, unsigned rank, enum s
 /* Return whether the device has room for all that is offered; nothing is taken otherwise. */
 static bool has_room(const struct moved_sums *moved, const struct step_sums *offers)
 {
-    size_t free_bytes = SIZE_MAX, total_bytes = SIZE_MAX, sum_bytes = 0;
+    const struct plan_layout *layout = &moved->plan->layout;
+    const struct memory_need need = memory_need(moved->state, layout, moved->rank, true);
+    size_t arena_bytes = kept_step_arena_bytes(moved->kept, layout, moved->rank, &need);
+    size_t more_bytes = arena_bytes - memory_arena_bytes(&need);
 
     for (unsigned i = 0; i < offers->count; i++)
-        sum_bytes += unit_bytes(moved, offers->list[i].unit);
-    moved->state->kernel->memory(moved->state->device, &free_bytes, &total_bytes);
-    return moved->state->kernel->host_memory && sum_bytes < free_bytes;
+        more_bytes += arena_part_bytes(unit_bytes(moved, offers->list[i].unit));
+    return moved->state->kernel->host_memory && arena_bytes < SIZE_MAX &&
+           memory_has_room(moved->state, &need, more_bytes);
 }
 
 static bool is_in(const struct step_sums_range *range, unsigned unit)
@@ -203,7 +207,8 @@ static int receive_offers(struct moved_sums *moved)
     for (unsigned i = 0; !status && i < moved->pair_count; i++)
         if (pair_of(moved, i)->to_rank == moved->rank)
             status = receive_message(moved, pair_of(moved, i)->from_rank, SUMS_OFFER, &offers);
-    return status || !has_room(moved, &offers) ? status : add_offers(moved, &offers);
+    return status || !offers.count || !has_room(moved, &offers) ? status
+                                                                : add_offers(moved, &offers);
 }
 
 static int list_own(struct moved_sums *moved)
@@ -464,6 +469,8 @@ static int release_donors(struct moved_sums *moved)
 
 int moved_sums_advance(struct moved_sums *moved)
 {
+    if (moved->waits)
+        return 0;
     int status = advance(&moved->receives);
 
     if (!status)
@@ -477,9 +484,11 @@ int moved_sums_await_unit(struct moved_sums *moved, unsigned unit)
 {
     int status = 0;
 
+    moved->waits = true;
     for (unsigned i = moved->receives.done; !status && i < moved->receives.count; i++)
         if (moved->receives.list[i].sum->unit == unit)
             status = settle(&moved->receives.list[i], true);
+    moved->waits = false;
     return status;
 }
 
@@ -514,16 +523,24 @@ static void close_transfers(struct transfers *transfers)
     }
 }
 
+static bool has_arrived(const struct moved_sums *moved, const struct step_sum *sum)
+{
+    for (unsigned i = 0; i < moved->receives.count; i++)
+        if (moved->receives.list[i].sum == sum)
+            return is_done(&moved->receives.list[i]);
+    return false;
+}
+
 void moved_sums_close(struct moved_sums *moved, struct gradients *gradients)
 {
     if (!moved)
         return;
     close_transfers(&moved->sends);
     close_transfers(&moved->receives);
-    for (unsigned i = 0; gradients && i < moved->receives.count; i++) {
-        const struct transfer *transfer = &moved->receives.list[i];
-        if (!is_done(transfer))
-            gradients_missed(gradients, transfer->sum->unit, transfer->sum->span);
+    for (unsigned i = 0; gradients && i < moved->sums.count; i++) {
+        const struct step_sum *sum = &moved->sums.list[i];
+        if (sum->chosen && sum->offered && !has_arrived(moved, sum))
+            gradients_missed(gradients, sum->unit, sum->span);
     }
     free(moved->sends.list);
     free(moved->receives.list);

@@ -165,19 +165,19 @@ static void test_sums_stay_with_replicas_whose_workers_stay_together(void **stat
 /* Replicas with all their workers give their sums away. */
 static void test_sums_that_are_given_are_kept(void **state)
 {
-    struct plan_move pair = {0};
+    struct plan_move pairs[] = {{.from_rank = 1}, {.from_rank = 2}, {.from_rank = 3}};
     struct sample plan, next;
 
     (void)state;
     sample_init(&plan, 2, 2, 0);
     sample_init(&next, 1, 4, 0);
     assert_true(early_switch_kept(&plan.plan.layout, &next.plan) == 0);
-    next.plan.start.sums = &pair;
-    next.plan.start.sums_count = 1;
+    next.plan.start.sums = pairs;
+    next.plan.start.sums_count = 3;
     assert_true(early_switch_kept(&plan.plan.layout, &next.plan) == 1);
     sample_init(&next, 1, 2, 0);
-    next.plan.start.sums = &pair;
-    next.plan.start.sums_count = 1;
+    next.plan.start.sums = pairs;
+    next.plan.start.sums_count = 3;
     assert_true(early_switch_kept(&plan.plan.layout, &next.plan) == 0.5);
     next.plan.layout.donor_count = 2; /* slots 2 and 3 */
     next.workers[2] = plan.workers[2];
