@@ -207,14 +207,30 @@ static bool uses_gpus(const struct leader_context *context)
     return false;
 }
 
+/* Return whether the sums of a whole model, which are about as large as its state, arrive in half
+ * of the time before a node goes: links that break under way would cost more than the sums. */
+static bool sums_arrive_in_time(struct leader_context *context)
+{
+    uint64_t left_ns = leader_time_left(context);
+    double link_bytes_per_second, sum_bytes = 0;
+    AUTO_FREE size_t *unit_bytes =
+        leader_unit_bytes(context, context->view->progress.frozen_layers, &link_bytes_per_second);
+    unsigned units = job_model_unit_count(&context->view->spec->model);
+    for (unsigned unit = 0; unit_bytes && unit < units; unit++)
+        sum_bytes += (double)unit_bytes[unit];
+    return unit_bytes &&
+           (left_ns == UINT64_MAX || 2e9 * sum_bytes / link_bytes_per_second < (double)left_ns);
+}
+
 /* Return whether sums may move: a step takes so long that a change may begin before its end. */
-static bool sums_may_move(const struct leader_context *context)
+static bool sums_may_move(struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     double seconds = MAX(view->progress.step_seconds, leader_pace_seconds(&context->memory->pace));
     if (seconds <= 0)
         seconds = plan_layout_expected_seconds(&view->plan->layout);
-    return seconds > early_switch_gain_seconds(0) && !uses_gpus(context);
+    return seconds > early_switch_gain_seconds(0) && !uses_gpus(context) &&
+           sums_arrive_in_time(context);
 }
 
 static int add_moves(struct leader_context *context, struct plan *plan)
