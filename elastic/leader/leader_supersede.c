@@ -18,9 +18,9 @@
  * unit is only on nodes that are gone. No rank 0 begins a plan that follows another generation than
  * its own (worker/session/session.c). So if the first change begins after all, at the last moment,
  * the second one never does, and is itself superseded by a plan that follows the first. A change
- * with a lost new worker never begins, though workers may have been told to leave their step for it
- * and end a long operation first: the plan that replaces it revokes it
- * (elastic/plan/plan_change.h), and they enter that plan instead.
+ * with a lost new worker, or with a donor on a lost node, never begins, though workers may have
+ * been told to leave their step for it and end a long operation first: the plan that replaces it
+ * revokes it (elastic/plan/plan_change.h), and they enter that plan instead.
  *
  * If rank 0 of the running generation is on the lost node, no rank 0 would begin that plan. Then
  * the new plan breaks off: every worker that hears of it leaves the running generation at once and
@@ -97,10 +97,19 @@ bool leader_gave_up(const struct leader_context *context, const struct roster_me
                                        : member->seat == SEAT_LOST && was_new;
 }
 
+/* Return whether the links to a donor cannot be made: its node is gone. */
+static bool is_gone_donor(const struct leader_context *context, const struct roster_member *member)
+{
+    const struct plan *plan = context->view->plan;
+    return plan->change.planned && !member->node && plan->layout.worker_count > 0 &&
+           member->rank >= (int)plan->layout.worker_count;
+}
+
 bool leader_change_is_dead(const struct leader_context *context)
 {
     for (unsigned i = 0; i < context->roster.count; i++)
-        if (leader_gave_up(context, &context->roster.members[i]))
+        if (leader_gave_up(context, &context->roster.members[i]) ||
+            is_gone_donor(context, &context->roster.members[i]))
             return true;
     return false;
 }

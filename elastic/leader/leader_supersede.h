@@ -26,7 +26,7 @@ bool leader_change_waits(const struct leader_context *context);
  * in force, and has given up waiting for it or died: nothing is lost with it */
 bool leader_gave_up(const struct leader_context *context, const struct roster_member *member);
 
-/** leader_change_is_dead() - return whether such a process of the planned change in force is gone:
- * the change cannot begin, and only leader_supersede() brings back workers that have left their
- * step for it */
+/** leader_change_is_dead() - return whether such a process of the planned change in force is gone,
+ * or the node of a donor: the change cannot begin, and only leader_supersede() brings back workers
+ * that have left their step for it */
 bool leader_change_is_dead(const struct leader_context *context);

@@ -393,6 +393,24 @@ static void test_a_new_worker_that_gives_up_ends_the_change_alone(void **state)
     assert_int_equal(three_decision.state, JOB_RECOVERING);
 }
 
+/* Generation 6 leaves b, which only hands over: nobody can make links to it. */
+static void test_a_change_with_a_lost_donor_is_revoked(void **state)
+{
+    struct plan_layout *layout = &three_plan->layout;
+    struct plan_worker b = layout->workers[1];
+
+    (void)state;
+    layout->workers[1] = layout->workers[2];
+    layout->workers[2] = b;
+    layout->worker_count = layout->replica_count = 2;
+    layout->donor_count = 1;
+    lose_b();
+    decide_twice();
+    expect_superseded(5);
+    assert_int_equal(three_decision.plan->layout.worker_count, 2);
+    assert_true(plan_revokes(three_decision.plan, 6));
+}
+
 /* Workers may already have left their step for generation 6: an empty plan would release them. */
 static void test_a_pause_comes_after_the_plan_that_revokes_a_change(void **state)
 {
@@ -566,6 +584,7 @@ int main(void)
         TEST(test_one_that_is_back_in_time_hears_of_it_itself),
         TEST(test_a_change_that_begins_is_let_alone),
         TEST(test_a_new_worker_that_gives_up_ends_the_change_alone),
+        TEST(test_a_change_with_a_lost_donor_is_revoked),
         TEST(test_a_pause_comes_after_the_plan_that_revokes_a_change),
         TEST(test_nodes_that_drain_stay_for_the_plan_that_revokes_a_change),
         TEST(test_a_donor_of_the_running_generation_is_no_failure),
