@@ -350,6 +350,13 @@ const char *leader_netsplit_parted_words(const struct leader_context *context,
     return ret_words;
 }
 
+/* Return whether @cut was missed in a later generation than @other, or more often. */
+static bool is_newer(const struct leader_netsplit *cut, const struct leader_netsplit *other)
+{
+    return cut->generation != other->generation ? cut->generation > other->generation
+                                                : cut->times > other->times;
+}
+
 /* Return the most recently missed cut among those for which a node is left out: older cuts may be
  * mended. */
 static const struct leader_netsplit *find_reason(const struct leader_context *context)
@@ -358,7 +365,7 @@ static const struct leader_netsplit *find_reason(const struct leader_context *co
     const struct member *ends[2];
     for (unsigned i = 0; i < LEADER_NETSPLITS_MAX; i++) {
         const struct leader_netsplit *cut = &context->memory->netsplits[i];
-        if (find_ends(context, cut, ends) && (!found || cut->seen_ns > found->seen_ns) &&
+        if (find_ends(context, cut, ends) && (!found || is_newer(cut, found)) &&
             (leader_netsplit_leave_out(context, ends[0]) ||
              leader_netsplit_leave_out(context, ends[1])))
             found = cut;
