@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """A trace of a spot fleet against a real cluster on this machine: how much of what it had was put to use.
 
-trace.py TRACE [--nodes N] [--gap S] [--events E] [--share P] [--policy firn|restart|both]
+trace.py TRACE [--nodes N] [--gap S] [--events E] [--share P] [--micro-batches M] [--policy firn|restart|both]
 
 TRACE is a .csv of `milliseconds,add|remove,node`, or a .json of {"metadata": {"gap_seconds": s}, "data":
 [nodes available, ...]}. Its fleet is thinned out to N seats (whatever happens on every so many-th seat is
 kept), the first E events are played, and time is compressed so that one comes every S seconds on average.
 A node is one slot with P of a processor (a control group, so that devices are alike). Taking a node away is
 SIGKILL of its daemon and worker at once, without a notice.
+
+A lane has M micro-batches: about 0.2 s for each in a step of 8 nodes, so that with M = 100 an event comes in
+every step. The play begins with a commit and ends with one: steps are counted whole, whatever they take.
 
 Goodput: steps committed, of those that the slots would have committed at the speed that so many slots had
 undisturbed in the same run: measured before and after the events, because a machine that does other things
@@ -27,17 +30,18 @@ import time
 from cgroup import Share
 from local_cluster import PROGRAMS, WAIT_SECONDS, Cluster, Report
 
-CHECKPOINT_EVERY = 50  # steps
+CHECKPOINT_EVERY = 50  # micro-batches of every lane
 MEASURE_SECONDS = 4
 SETTLED_SECONDS = 3  # in which no other generation begins
+MICRO_BATCH_SECONDS, STEPS_AWAITED = 2, 2  # of all lanes on one slot: how long a step may take, and a wait be
 
-JOB = f"""
+JOB = """
 name: spot
 model: {{family: gpt2, layers: 6, width: 64, heads: 4, context: 64, vocab: 256, tied: true}}
 data: {{format: bytes, path: /usr/include/linux, validation: 0.05}}
-train: {{steps: 1000000, lanes: 48, micro_batch: 1, seed: 1, optimizer: {{lr: 1e-3}}}}
+train: {{steps: 1000000, lanes: 48, micro_batch: 1, micro_batches_per_lane: {micro_batches}, seed: 1, optimizer: {{lr: 1e-3}}}}
 elastic: {{devices: {{min: 1, max: 64}}, freeze: {{policy: none}}}}
-checkpoint: {{every: {CHECKPOINT_EVERY}}}
+checkpoint: {{every: {every}}}
 """
 
 
@@ -144,9 +148,9 @@ class Fleet(Cluster):
 
     def settle(self):
         """Until one generation, of nobody who is not there, has trained for a while: steps that were not there before, since
-        whoever restarts from a checkpoint first makes those again that it had."""
+        whoever restarts from a checkpoint first makes those again that it had. The line of its newest step."""
         nothing = {"generation": 0, "workers": 0, "step": 0}
-        deadline = time.monotonic() + WAIT_SECONDS
+        deadline = time.monotonic() + self.patience
         first = self.newest()["step"] if self.lines() else 0
         seen, since = None, time.monotonic()
         while time.monotonic() < deadline:
@@ -154,16 +158,24 @@ class Fleet(Cluster):
             if line["generation"] != seen or line["step"] == first or not 0 < line["workers"] <= len(self.present):
                 seen, since = line["generation"], time.monotonic()
             if time.monotonic() - since > SETTLED_SECONDS:
-                return
+                return line
             wait_until(time.monotonic() + 0.1)
         raise SystemExit(f"no generation of {len(self.present)} nodes settles")
 
     def speed(self):
-        """Steps a second of those who are there, undisturbed."""
-        self.settle()
-        began, first = time.monotonic(), self.newest()["step"]
-        wait_until(began + MEASURE_SECONDS)
-        return (self.newest()["step"] - first) / (time.monotonic() - began)
+        """Steps a second of those who are there, undisturbed: whole steps, at least one."""
+        first = self.settle()
+        last = self.commit_after(seconds_of(first) + MEASURE_SECONDS)
+        return (last["step"] - first["step"]) / (seconds_of(last) - seconds_of(first))
+
+    def commit_after(self, unix_seconds):
+        """The line of the first commit from that moment on."""
+        return self.await_that("a step is committed", lambda: min(
+            (line for line in self.lines().values() if seconds_of(line) >= unix_seconds), key=seconds_of, default=None))
+
+
+def seconds_of(line):
+    return line["unix_ns"] / 1e9
 
 
 def kill(pid):
@@ -188,19 +200,21 @@ def measure_speeds(fleet, counts):
 
 
 def play(fleet, moments, restart):
-    """(steps committed, [(seconds, slots)]) as it really went."""
+    """(steps committed, [(unix seconds, slots)]) as it really went, from a commit to a commit."""
     fleet.be(moments[0][1])
     fleet.settle()
-    began, first, went = time.monotonic(), fleet.newest()["step"], [(0.0, len(moments[0][1]))]
+    first = fleet.commit_after(time.time())
+    began, went = time.monotonic(), [(seconds_of(first), len(moments[0][1]))]
     for seconds, seats in moments[1:-1]:
         wait_until(began + seconds)
         fleet.be(seats)
         if restart:
             fleet.kill_all_workers()
-        went.append((time.monotonic() - began, len(seats)))
+        went.append((time.time(), len(seats)))
     wait_until(began + moments[-1][0])
-    went.append((time.monotonic() - began, 0))
-    return fleet.newest()["step"] - first, went
+    last = fleet.commit_after(time.time())
+    went.append((seconds_of(last), 0))
+    return last["step"] - first["step"], went
 
 
 def capacity(went, speeds):
@@ -214,20 +228,22 @@ def run(report, policy, moments, arguments):
     with Fleet(arguments.nodes, arguments.share) as fleet:
         path = fleet.folder + "/spot.yaml"
         with open(path, "w", encoding="ascii") as file:
-            file.write(JOB)
+            file.write(JOB.format(micro_batches=arguments.micro_batches,
+                                  every=max(CHECKPOINT_EVERY // arguments.micro_batches, 1)))
+        fleet.patience = WAIT_SECONDS + STEPS_AWAITED * arguments.micro_batches * MICRO_BATCH_SECONDS
         fleet.submit(path, "spot")
         before = measure_speeds(fleet, counts)
         steps, went = play(fleet, moments, policy == "restart")
         generations = len({line["generation"] for line in fleet.lines().values()})
         after = measure_speeds(fleet, counts)
     speeds = {slots: (before[slots] + after[slots]) / 2 for slots in counts}
-    could = capacity(went, speeds)
-    told = ", ".join(f"{slots}: {before[slots]:.1f} {after[slots]:.1f}" for slots in sorted(counts))
-    report.say(f"{policy}: {steps} steps of {could:.0f} that the slots could have done in {went[-1][0]:.0f} s: "
+    could, seconds = capacity(went, speeds), went[-1][0] - went[0][0]
+    told = ", ".join(f"{slots}: {before[slots]:.3g} {after[slots]:.3g}" for slots in sorted(counts))
+    report.say(f"{policy}: {steps} steps of {could:.3g} that the slots could have done in {seconds:.0f} s: "
                f"goodput {steps / could:.0%} ({generations} generations; load {os.getloadavg()[0]:.1f}; undisturbed "
                f"steps/s by slots, before and after: {told})",
                **{policy: {"steps": steps, "could": could, "goodput": steps / could, "before": before,
-                           "after": after, "seconds": went[-1][0]}})
+                           "after": after, "seconds": seconds}})
 
 
 def main():
@@ -238,6 +254,7 @@ def main():
     parser.add_argument("--events", type=int, default=12, help="how many of the trace are played")
     parser.add_argument("--skip", type=int, default=0, help="events that are left out at the beginning")
     parser.add_argument("--share", type=float, default=0.12, help="of a processor for every node")
+    parser.add_argument("--micro-batches", type=int, default=1, help="of a lane: how long a step takes")
     parser.add_argument("--policy", choices=("firn", "restart", "both"), default="both")
     arguments = parser.parse_args()
     moments = thin_out(seat(read_fleet(arguments.trace)), arguments.nodes)

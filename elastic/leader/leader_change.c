@@ -65,8 +65,7 @@ static struct demand find_demand(struct leader_context *context)
     if (demand.draining || demand.absent)
         context->gives = 0;
     demand.scale = plan->layout.worker_count > leader_devices_now(context) ||
-                   (view->wish.stages != 0 && view->wish.stages != plan->layout.stage_count) ||
-                   (view->wish.replicas != 0 && view->wish.replicas != plan->layout.replica_count);
+                   !leader_wants(view, &plan->layout);
     demand.frozen = view->progress.frozen_layers > plan->layout.frozen_layers;
     demand.thawed = leader_pace_has_thawed(view);
     demand.slow = leader_slow_found(context);
@@ -140,6 +139,8 @@ static void explain(struct leader_context *context, const struct demand *demand,
             snprintf(why, sizeof(why), "job %s waits for slots", view->queue.first);
         else
             snprintf(why, sizeof(why), "another scale is asked for");
+        if (view->plan->layout.worker_count > leader_devices_max(view))
+            plan->change.asked_devices = leader_devices_max(view);
     } else if (demand->slower) {
         plan->change.reason = PLAN_REASON_FREEZE;
         leader_trial_words(context, why, sizeof(why));
@@ -531,9 +532,7 @@ static bool next_is_wanted(const struct leader_context *context)
     const struct leader_view *view = context->view;
     const struct plan *next = view->next;
     return next->generation > view->plan->generation && next->layout.worker_count > 0 &&
-           next->layout.worker_count <= leader_devices_max(view) &&
-           (view->wish.stages == 0 || view->wish.stages == next->layout.stage_count) &&
-           (view->wish.replicas == 0 || view->wish.replicas == next->layout.replica_count);
+           leader_wants(view, &next->layout);
 }
 
 static void drop_next(struct leader_context *context, const char *why)

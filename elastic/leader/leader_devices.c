@@ -15,6 +15,14 @@ unsigned leader_devices_min(const struct leader_view *view)
     return view->wish.desired == JOB_DESIRED_RUNNING ? MIN(least, leader_devices_max(view)) : 1;
 }
 
+bool leader_wants(const struct leader_view *view, const struct plan_layout *layout)
+{
+    const struct leader_wish *wish = &view->wish;
+    return layout->worker_count <= leader_devices_max(view) &&
+           (wish->stages == 0 || wish->stages == layout->stage_count) &&
+           (wish->replicas == 0 || wish->replicas == layout->replica_count);
+}
+
 unsigned leader_devices_now(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;

@@ -52,6 +52,9 @@ unsigned leader_devices_now(const struct leader_context *context);
 /** leader_devices_max(), leader_devices_min() - return the bounds that the user asked for last */
 unsigned leader_devices_max(const struct leader_view *view);
 unsigned leader_devices_min(const struct leader_view *view);
+/** leader_wants() - return whether @layout has the shape that the user asked for last, on no more
+ * devices than allowed */
+bool leader_wants(const struct leader_view *view, const struct plan_layout *layout);
 
 /** leader_layout() - run the planner over @pool into the layout part of a new plan; -ENOSPC as
  * planner_run() */

@@ -14,6 +14,10 @@
  * that its peers leave, and its slot is free again when its firnd is back. Only processes that are
  * present already take part.
  *
+ * The same plan corrects a change that the user does not want any more: another shape is asked for,
+ * or more devices again than the change leaves. Where processes lack for it, the change begins
+ * first, and the leader plans from there.
+ *
  * Invariants: nothing is published while any worker has entered the change in force, or while a
  * unit is only on nodes that are gone. No rank 0 begins a plan that follows another generation than
  * its own (worker/session/session.c). So if the first change begins after all, at the last moment,
@@ -123,6 +127,17 @@ static bool root_hears(const struct leader_context *context)
     return false;
 }
 
+/* Return whether the user asks for something else than the planned change in force brings. */
+static bool is_regretted(const struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    const struct plan *plan = view->plan;
+    return plan->change.planned && plan->layout.worker_count > 0 &&
+           (!leader_wants(view, &plan->layout) ||
+            (plan->change.asked_devices > 0 &&
+             leader_devices_max(view) > plan->change.asked_devices));
+}
+
 /* Return a node that is gone and has a member that must hear of the plan in force; NULL: none. */
 static const char *find_gone(const struct leader_context *context)
 {
@@ -209,6 +224,9 @@ static void explain(const struct leader_context *context, const char *gone, stru
     else if (leader_change_is_dead(context))
         snprintf(plan->change.text, sizeof(plan->change.text),
                  "a new worker of generation %llu is gone: %s instead", held_up, layout);
+    else if (is_regretted(context))
+        snprintf(plan->change.text, sizeof(plan->change.text),
+                 "something else is asked for than generation %llu: %s instead", held_up, layout);
     else
         snprintf(plan->change.text, sizeof(plan->change.text),
                  "generation %llu was made for a layout that is over: %s instead", held_up, layout);
@@ -234,7 +252,7 @@ static void publish(struct leader_context *context, uint64_t generation, const c
 {
     plan->change.breaks_off = !root_hears(context);
     revoke(context, &plan->change);
-    plan->change.reason = PLAN_REASON_DRAIN;
+    plan->change.reason = gone || !is_regretted(context) ? PLAN_REASON_DRAIN : PLAN_REASON_SCALE;
     plan->change.planned = true;
     plan->start.source = PLAN_SOURCE_MEMORY;
     plan->start.resume_step = context->view->progress.step;
@@ -290,7 +308,8 @@ int leader_supersede(struct leader_context *context)
     struct leader_memory *memory = context->memory;
     uint64_t generation = leader_running_generation(context);
     const char *gone = find_gone(context);
-    bool held_up = gone || generation != view->plan->follows || leader_change_is_dead(context);
+    bool held_up = gone || generation != view->plan->follows || leader_change_is_dead(context) ||
+                   is_regretted(context);
     if (generation == 0 || view->plan->change.breaks_off || (!held_up && root_hears(context))) {
         instant_clear(&memory->gone_seen);
         return 0;

@@ -33,9 +33,10 @@ struct plan_change {
     uint64_t limit_ns; /* that costs a part of the step in progress */
     uint64_t spare_ns; /* of a limited change: longest wait after which a last checkpoint still ends
                           before nodes go; PLAN_SPARE_ENDLESS: no node goes */
-    double before_seconds; /* prediction of the layout before, by what is known of its slots when
-                              this plan is made; 0: that of its plan */
-    double switch_seconds; /* pause of the job's last planned change, as measured; 0: unknown */
+    unsigned asked_devices; /* of a change to the devices that the user allowed; 0: for others */
+    double before_seconds;  /* prediction of the layout before, by what is known of its slots when
+                               this plan is made; 0: that of its plan */
+    double switch_seconds;  /* pause of the job's last planned change, as measured; 0: unknown */
     uint64_t busy_ns; /* time that a worker of the previous generation may compute without looking
                          at its links; 0: unknown */
     bool breaks_off;  /* of a planned switch that cannot start: workers of the previous generation

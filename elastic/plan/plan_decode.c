@@ -223,6 +223,9 @@ static int decode_layout(const json_t *tree, struct plan *plan, struct error *er
         status = json_get_double(tree, "prediction_factor", &plan->layout.prediction_factor, error);
     if (status == 0 && json_has(tree, "busy_ns"))
         status = json_get_u64(tree, "busy_ns", INT64_MAX, &plan->change.busy_ns, error);
+    if (status == 0 && json_has(tree, "asked_devices"))
+        status = json_get_unsigned(tree, "asked_devices", JOB_DEVICES_MAX,
+                                   &plan->change.asked_devices, error);
     if (status == 0 && json_has(tree, "predicted_before_seconds"))
         status =
             json_get_double(tree, "predicted_before_seconds", &plan->change.before_seconds, error);

@@ -123,6 +123,8 @@ static int put_layout(json_t *tree, const struct plan *plan)
         status |= put(tree, "prediction_factor", json_real(plan->layout.prediction_factor));
     if (plan->change.busy_ns > 0)
         status |= put(tree, "busy_ns", json_integer((json_int_t)plan->change.busy_ns));
+    if (plan->change.asked_devices > 0)
+        status |= put(tree, "asked_devices", json_integer(plan->change.asked_devices));
     if (plan->change.before_seconds > 0)
         status |= put(tree, "predicted_before_seconds", json_real(plan->change.before_seconds));
     if (plan->change.switch_seconds > 0)

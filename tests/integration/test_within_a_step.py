@@ -17,6 +17,7 @@ MICRO_BATCHES_OF_MOVE = 6000  # a step whose rest is longer than a node's start 
 # Of the step that is left when a drain is announced: the step does not end in time, even where it takes two
 # thirds of the time of the one before because the machine does less beside it.
 NOTICE = 0.5
+LONGER = {**LONG, "train__micro_batches_per_lane": MICRO_BATCHES_OF_JOIN, "train__steps": 3, "checkpoint__every": 3}
 EVALUATED = 12000  # micro-batches of an evaluation that is longer than the start of a node
 GOES_ON = re.compile(r"step (\d+) goes on with (\d+) of (\d+) micro-batches done")
 
@@ -61,10 +62,16 @@ class WithinAStep(JobTest):
             job = LongJob(cluster, **LONG).submit()
             job.wait_completed(seconds=300)
             cls.undisturbed = job.exact(), job.digests()
+            longer = LongJob(cluster, name="longer", **LONGER).submit()
+            longer.wait_completed(seconds=300)
+            cls.longer = longer.exact(), longer.digests()
 
     def assert_undisturbed(self, job):
         self.assertEqual(job.exact(), self.undisturbed[0])
         self.assertEqual(job.digests()[STEPS], self.undisturbed[1][STEPS])
+
+    def assert_longer_undisturbed(self, job):
+        self.assertEqual((job.exact(), job.digests()[3]), (self.longer[0], self.longer[1][3]))
 
     def assert_same(self, job, other):
         self.assertEqual(job.exact(), other.exact())
@@ -96,12 +103,8 @@ class WithinAStep(JobTest):
 
     def test_joins(self):
         """A second node computes a part of the very step within which it comes."""
-        longer = {**LONG, "train__micro_batches_per_lane": MICRO_BATCHES_OF_JOIN, "train__steps": 3,
-                  "checkpoint__every": 3}
         with Cluster(self.id(), nodes=1, slots=1) as cluster:
-            alone = LongJob(cluster, name="alone", **longer).submit()
-            alone.wait_completed(seconds=300)
-            job = LongJob(cluster, **longer).submit()
+            job = LongJob(cluster, **LONGER).submit()
             job.wait_running(1)
             job.wait_step(1)
             cluster.add("b", 1).launch()
@@ -111,16 +114,12 @@ class WithinAStep(JobTest):
             self.assertLess(kept, 12 * MICRO_BATCHES_OF_JOIN)
             changed = next(line for _, line in job.lines() if line["step"] == step)
             self.assertEqual(changed["replicas"], 2)
-            self.assert_same(job, alone)
+            self.assert_longer_undisturbed(job)
 
     def test_leaves_in_time(self):
         """A node that is about to go does not wait for the end of a step that ends after that."""
-        longer = {**LONG, "train__micro_batches_per_lane": MICRO_BATCHES_OF_JOIN, "train__steps": 3,
-                  "checkpoint__every": 3}
         with Cluster(self.id(), nodes=2, slots=1) as cluster:
-            alone = LongJob(cluster, name="alone", **longer).submit(devices=1)
-            alone.wait_completed(seconds=300)
-            job = LongJob(cluster, **longer).submit()
+            job = LongJob(cluster, **LONGER).submit()
             job.wait_running(2)
             notice = NOTICE * job.within_a_step(0.25)
             step = job.step() + 1
@@ -132,7 +131,7 @@ class WithinAStep(JobTest):
             job.wait_completed(seconds=300)
             changed = next(line for _, line in job.lines() if line["step"] == step)
             self.assertEqual(changed["replicas"], 1)
-            self.assert_same(job, alone)
+            self.assert_longer_undisturbed(job)
 
     def test_moves_away(self):
         """The only worker must go: its sums go to the worker that takes its place."""
@@ -154,12 +153,8 @@ class WithinAStep(JobTest):
 
     def test_stages_change(self):
         """A stage gets the sums of its units from the worker that computed these before, within the step."""
-        longer = {**LONG, "train__micro_batches_per_lane": MICRO_BATCHES_OF_JOIN, "train__steps": 3,
-                  "checkpoint__every": 3}
         with Cluster(self.id(), nodes=1, slots=1) as cluster:
-            alone = LongJob(cluster, name="alone", **longer).submit(devices=1)
-            alone.wait_completed(seconds=300)
-            job = LongJob(cluster, **longer).submit()
+            job = LongJob(cluster, **LONGER).submit()
             job.wait_running(1)
             job.wait_step(1)
             job.ask(stages=2, replicas=1)
@@ -170,7 +165,7 @@ class WithinAStep(JobTest):
             self.assertGreater(kept, 0)
             changed = next(line for _, line in job.lines() if line["step"] == step)
             self.assertEqual((changed["stages"], changed["replicas"]), (2, 1))
-            self.assert_same(job, alone)
+            self.assert_longer_undisturbed(job)
 
     def test_all_must_go_in_turn(self):
         """The node that is left must go, too, before the step is over in which the other one left."""
@@ -227,12 +222,8 @@ class WithinAStep(JobTest):
     def test_too_few_stay(self):
         """Where a notice leaves too few slots, the boundary before the step is saved in time, also without the
         worker that has handed over its stage and left."""
-        longer = {**LONG, "train__micro_batches_per_lane": MICRO_BATCHES_OF_JOIN, "train__steps": 3,
-                  "checkpoint__every": 3}
         with Cluster(self.id(), nodes=3, slots=1) as cluster:
-            alone = LongJob(cluster, name="alone", **longer).submit(devices=1)
-            alone.wait_completed(seconds=300)
-            job = LongJob(cluster, **longer).submit(stages=3, replicas=1)
+            job = LongJob(cluster, **LONGER).submit(stages=3, replicas=1)
             job.wait_running(3)
             job.ask(stages=2, replicas=1)
             job.wait_running(2)
@@ -249,13 +240,11 @@ class WithinAStep(JobTest):
                          lambda: not any(node.workers() for node in cluster.nodes.values()), 60)
             cluster.etcd.delete(drain)
             job.wait_completed(seconds=300)
-            self.assertEqual(job.exact(), alone.exact())
-            self.assertEqual(job.digests()[3], alone.digests()[3])
+            self.assert_longer_undisturbed(job)
 
     def lose_all_within_a_step(self, **changes):
         """All workers die in the step after a checkpoint: nothing but that step is lost."""
-        longer = {**LONG, "train__micro_batches_per_lane": MICRO_BATCHES_OF_JOIN, "train__steps": 3,
-                  "checkpoint__every": 1, **changes}
+        longer = {**LONGER, "checkpoint__every": 1, **changes}
         with Cluster(self.id(), nodes=2, slots=1, own_disks="checkpoint__copies" in changes) as cluster:
             job = LongJob(cluster, **longer).submit()
             job.wait_running(2)

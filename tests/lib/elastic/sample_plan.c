@@ -85,6 +85,7 @@ struct plan *sample_plan(void)
     plan->layout.prediction_factor = 1.5;
     plan->change.switch_seconds = 0.25;
     plan->change.before_seconds = 0.2;
+    plan->change.asked_devices = 2;
     plan->change.busy_ns = 1500000000;
     plan->trial = (struct plan_trial){{6, 1}, 0.125, {3, 2}, 1};
     plan->layout.deferred = 1;

@@ -411,6 +411,47 @@ static void test_a_change_with_a_lost_donor_is_revoked(void **state)
     assert_true(plan_revokes(three_decision.plan, 6));
 }
 
+/* Somebody asks for two slots while the change to three waits for a long step. */
+static void test_a_change_that_is_not_wanted_any_more_is_superseded(void **state)
+{
+    (void)state;
+    three_view.wish.devices = 2;
+    decide_twice();
+    expect_superseded(5);
+    assert_int_equal(three_decision.plan->layout.worker_count, 2);
+    assert_int_equal(three_decision.plan->change.reason, PLAN_REASON_SCALE);
+    assert_non_null(
+        strstr(three_decision.plan->change.text, "something else is asked for than generation 6"));
+    assert_false(plan_revokes(three_decision.plan, 6));
+}
+
+/* Generation 6 leaves b and c, because one slot was asked for: @devices are now. */
+static void shrink_then_ask_for(unsigned devices)
+{
+    three_plan->layout.worker_count = three_plan->layout.replica_count = 1;
+    three_plan->layout.donor_count = 2;
+    three_plan->change.asked_devices = 1;
+    three_view.wish.devices = devices;
+}
+
+static void test_slots_that_are_allowed_again_are_not_left(void **state)
+{
+    (void)state;
+    shrink_then_ask_for(2);
+    decide_twice();
+    expect_superseded(5);
+    assert_int_equal(three_decision.plan->layout.worker_count, 2);
+    assert_int_equal(three_decision.plan->layout.workers[1].instance, 11);
+}
+
+static void test_a_change_that_is_still_wanted_waits(void **state)
+{
+    (void)state;
+    shrink_then_ask_for(1);
+    decide_twice();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+}
+
 /* Workers may already have left their step for generation 6: an empty plan would release them. */
 static void test_a_pause_comes_after_the_plan_that_revokes_a_change(void **state)
 {
@@ -603,6 +644,9 @@ int main(void)
         TEST(test_a_pause_hears_of_nodes_that_must_go),
         TEST(test_no_change_begins_that_needs_a_node_that_is_gone),
         TEST(test_a_plan_that_follows_what_is_over_is_superseded),
+        TEST(test_a_change_that_is_not_wanted_any_more_is_superseded),
+        TEST(test_slots_that_are_allowed_again_are_not_left),
+        TEST(test_a_change_that_is_still_wanted_waits),
         TEST(test_while_some_have_gone_on_nothing_is_known),
         TEST(test_what_rank_zero_cannot_hear_of_is_broken_off),
         TEST(test_rank_zero_that_goes_later_is_missed_too),

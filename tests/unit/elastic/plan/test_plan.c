@@ -68,6 +68,7 @@ static void test_round_trip(void **state)
     assert_true(back->layout.prediction_factor == 1.5);
     assert_true(back->change.switch_seconds == 0.25 && back->change.before_seconds == 0.2);
     assert_int_equal(back->change.busy_ns, 1500000000);
+    assert_int_equal(back->change.asked_devices, 2);
     assert_true(plan_shape_is(&back->trial.before, 6, 1) && back->trial.before_seconds == 0.125);
     assert_true(plan_shape_is(&back->trial.slower, 3, 2) && back->trial.slower_frozen == 1);
     assert_int_equal(back->layout.deferred, 1);
@@ -540,7 +541,8 @@ static void test_decode_refuses_missing_and_mistyped_keys(void **state)
         "breaks_off",   "disputed",       "links",         "prediction_factor",
         "last_dispute", "switch_seconds", "deferred",      "before",
         "slower",       "busy_ns",        "recorded_step", "spare_ns",
-        "revokes",      "hosts",          "sums",          "predicted_before_seconds"};
+        "revokes",      "hosts",          "sums",          "predicted_before_seconds",
+        "asked_devices"};
     struct plan *plan = sample_plan();
     AUTO_JSON json_t *tree = plan_encode(plan);
     const char *key;
