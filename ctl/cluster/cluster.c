@@ -468,6 +468,13 @@ bool cluster_job_over(const struct cluster_job *job)
     return !strcmp(state, "completed") || !strcmp(state, "cancelled") || !strcmp(state, "failed");
 }
 
+bool cluster_job_change_waits(const struct cluster_job *job)
+{
+    return job->plan && job->plan->change.planned && job->has_progress &&
+           !strcmp(cluster_job_state(job), "preparing") &&
+           job->progress.generation == job->plan->follows;
+}
+
 /* Return whether the job trains: a generation trains on while its successor is being prepared. */
 static bool trains(const struct cluster_job *job)
 {

@@ -72,6 +72,9 @@ struct cluster_node *cluster_find_node(const struct cluster *cluster, const char
 const char *cluster_job_state(const struct cluster_job *job);
 /** cluster_job_over() - return whether the job is completed, cancelled or failed */
 bool cluster_job_over(const struct cluster_job *job);
+/** cluster_job_change_waits() - return whether the generation before the plan in force trains: the
+ * planned change to that plan has not begun, and may wait for the end of a long step */
+bool cluster_job_change_waits(const struct cluster_job *job);
 /** cluster_job_word_age() - return the age in seconds of the newest progress of a job that trains;
  * 0: it is not overdue. Overdue progress means that etcd, or the way to it, accepts none. */
 double cluster_job_word_age(const struct cluster_job *job, uint64_t now_unix_ns);

@@ -1,5 +1,6 @@
 #include "ctl/cluster/layout.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "ctl/view/format.h"
@@ -12,6 +13,19 @@ const char *layout_words(const struct plan *plan, char text[LAYOUT_WORDS_SIZE])
     else
         plan_layout_words(plan->layout.stage_count, plan->layout.replica_count, text);
     return text;
+}
+
+int layout_waits_append(const struct cluster_job *job, const char *head, struct bytes *into)
+{
+    const struct progress_record *progress = &job->progress;
+    char words[LAYOUT_WORDS_SIZE];
+
+    if (!cluster_job_change_waits(job))
+        return 0;
+    return bytes_append_format(into, "%s%" PRIu64 ": %s, until generation %" PRIu64 " begins\n",
+                               head, progress->generation,
+                               plan_layout_words(progress->stages, progress->replicas, words),
+                               job->plan->generation);
 }
 
 /* Units below the boundary are the embedding and both sublayers of each frozen layer. */

@@ -127,7 +127,11 @@ static void add_row(struct text_table *table, const struct cluster_job *job)
         format_count(runs(job) && job->has_progress ? progress->tokens_per_second : NAN, rate));
     text_table_cell(table, "%u/%u", progress->frozen_layers, job->spec->model.layers);
     snprintf(layout, sizeof(layout), "-");
-    text_table_cell(table, "%s", runs(job) ? layout_words(job->plan, layout) : layout);
+    if (cluster_job_change_waits(job))
+        plan_layout_words(progress->stages, progress->replicas, layout);
+    else if (runs(job))
+        layout_words(job->plan, layout);
+    text_table_cell(table, "%s", layout);
     text_table_cell(table, "%s%s%s%s", progress->alarm[0] ? "ALARM: " : "", progress->alarm,
                     progress->alarm[0] ? "" : without_layout(job->state.text, layout), listed);
 }
@@ -223,6 +227,17 @@ static void show_wish(const struct cluster_job *job)
     if (desired->replicas)
         printf(", %u replica%s", desired->replicas, plural(desired->replicas));
     printf("\n");
+}
+
+static int show_running_layout(const struct cluster_job *job, struct error *error)
+{
+    CLEANUP(bytes_done) struct bytes text = {0};
+
+    if (layout_waits_append(job, "trains      generation ", &text))
+        return error_set(error, -ENOMEM, "no memory for the layout");
+    if (text.size_bytes)
+        fwrite(text.data, 1, text.size_bytes, stdout);
+    return 0;
 }
 
 static int show_layout(const struct cluster_job *job, struct error *error)
@@ -323,7 +338,9 @@ static int show(const struct cluster_job *job, const struct told *told, struct e
     show_wish(job);
     if (job->has_progress)
         show_progress(job);
-    int status = cluster_job_over(job) ? 0 : show_layout(job, error);
+    int status = cluster_job_over(job) ? 0 : show_running_layout(job, error);
+    if (!status && !cluster_job_over(job))
+        status = show_layout(job, error);
     if (status)
         return status;
     if (job->has_progress || job->checkpoint_count) {

@@ -124,6 +124,9 @@ int watch_picture(const struct cluster_job *job, struct bytes *into)
         status = append_progress(job, into);
     if (status || cluster_job_over(job) || !job->plan || !job->plan->layout.worker_count)
         return status;
+    status = layout_waits_append(job, "  generation ", into);
+    if (status)
+        return status;
     status = bytes_append_format(into, "  generation %" PRIu64 ": %s, %u of %u layers frozen",
                                  job->plan->generation, layout_words(job->plan, words),
                                  progress->frozen_layers, job->spec->model.layers);

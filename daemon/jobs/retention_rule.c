@@ -112,8 +112,10 @@ static void delete (struct job *job, const struct kv_operation *operations, size
                                                       .target = KV_MOD_REVISION,
                                                       .value = entries[k].mod_revision};
     if (daemon->keys.kv->txn(daemon->keys.kv->context, compares, count + 1, operations, count,
-                             on_deleted, job, &job->expiry.request))
+                             on_deleted, job, &job->expiry.request)) {
+        job->expiry.seen = (struct retention_rule_seen){0};
         log_error("job %s: the records of expired checkpoints could not be deleted yet", job->name);
+    }
 }
 
 void retention_rule_sync(struct job *job)

@@ -5,8 +5,9 @@
  * every layout, before any part of the step is applied: so no parameter ever becomes NaN or
  * infinite, and the run stays exact. With `stop` the job ends, but only after all units of the
  * state were compared (worker/state/state_digest.h): a wrong bit in one replica may look the same.
- * A checkpoint is committed with a later step's commit, so with `stop` there is no checkpoint of
- * the boundary from which no step could be computed, unless workers left the job at that boundary.
+ * With `stop` the newest checkpoint may be that of the boundary from which no step can be computed:
+ * its shares were durable before the step ended (protocol/checkpoint_vote.h), or workers left the
+ * job at that boundary.
  */
 #pragma once
 

@@ -230,7 +230,13 @@ static int run(const struct spot_trace *trace, const struct setting *setting)
     }
     describe(setting, sim, restart_seconds);
     bool good = sim_run_until(sim, began_ns + (uint64_t)(end * NS));
-    if (good)
+    if (good && sim->check->committed_step >= SIM_STEPS_MAX) {
+        fprintf(stderr,
+                "bench-trace-sim: the trace has more steps than the %d that are simulated: play "
+                "less of it with --hours\n",
+                SIM_STEPS_MAX);
+        good = false;
+    } else if (good)
         report(trace, step_seconds, sim, end, restart_seconds);
     else
         fprintf(stderr, "bench-trace-sim: a rule was broken %s\n", sim->failure);

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "ctl/cluster/layout.h"
 #include "ctl/report/watch.h"
 #include "elastic/job/job_spec.h"
 
@@ -84,6 +85,35 @@ static void test_what_ended_well_is_left_out(void **state)
     assert_brief(&cancelled, "");
 }
 
+static void assert_waiting(const struct cluster_job *job, const char *expected)
+{
+    CLEANUP(bytes_done) struct bytes text = {0};
+
+    assert_int_equal(layout_waits_append(job, "generation ", &text), 0);
+    assert_int_equal(bytes_append(&text, "", 1), 0);
+    assert_string_equal((const char *)text.data, expected);
+}
+
+/* The plan in force is not the layout that trains: a change may wait for half an hour. */
+static void test_what_trains_is_named_while_a_change_waits(void **state)
+{
+    static struct plan plan = {.generation = 6, .follows = 5, .change.planned = true};
+    struct cluster_job job = job_of("preparing", "generation 6 waits for the step in progress");
+
+    (void)state;
+    job.plan = &plan;
+    job.progress.generation = 5;
+    job.progress.stages = 1;
+    job.progress.replicas = 2;
+    assert_waiting(&job, "generation 5: 1 stage x 2 replicas, until generation 6 begins\n");
+    job.progress.generation = 6;
+    assert_waiting(&job, "");
+    job = job_of("running", "1 stage x 2 replicas"); /* begun, and nothing is committed yet */
+    job.plan = &plan;
+    job.progress.generation = 5;
+    assert_waiting(&job, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -91,6 +121,7 @@ int main(void)
         cmocka_unit_test(test_an_old_word_is_no_present_speed),
         cmocka_unit_test(test_what_does_not_run_says_why),
         cmocka_unit_test(test_what_ended_well_is_left_out),
+        cmocka_unit_test(test_what_trains_is_named_while_a_change_waits),
     };
     return cmocka_run_group_tests_name("ctl/watch_text", tests, NULL, NULL);
 }
