@@ -163,10 +163,24 @@ static struct state_moves_holder *list_holders(const struct leader_context *cont
     return holders;
 }
 
+/* Say which step is not lost, or which is computed again. After the last step that is the final
+ * evaluation, or whatever else precedes the end. */
+static void name_step(const struct leader_context *context, const struct recovery *recovery,
+                      char *text, size_t size)
+{
+    unsigned long long step = recovery->step;
+    if (recovery->kind == RECOVERY_STANDS)
+        snprintf(text, size, "step %llu stands", step);
+    else if (step >= context->view->spec->train.steps)
+        snprintf(text, size, "step %llu, the last one, stands", step);
+    else
+        snprintf(text, size, "step %llu is replayed", step + 1);
+}
+
 static void explain(const struct leader_context *context, const struct recovery *recovery,
                     struct plan *plan)
 {
-    char lost[160], cut[160];
+    char lost[160], cut[160], step[64];
     const struct plan *before = context->view->plan;
     name_lost(context, lost, sizeof(lost));
     unsigned slots_before =
@@ -174,14 +188,13 @@ static void explain(const struct leader_context *context, const struct recovery 
     const char *broke = leader_netsplit_words(context, cut, sizeof(cut));
     if (!broke)
         broke = leader_netsplit_parted_words(context, &plan->layout, cut, sizeof(cut));
-    snprintf(plan->change.text, sizeof(plan->change.text), "%s%s: %u slot%s -> %u, step %llu %s",
+    name_step(context, recovery, step, sizeof(step));
+    snprintf(plan->change.text, sizeof(plan->change.text), "%s%s: %u slot%s -> %u, %s",
              broke             ? broke
              : lost[0] != '\0' ? "lost "
                                : "links broke",
              broke ? "" : lost, slots_before, plural(slots_before), plan->layout.worker_count,
-             (unsigned long long)(recovery->kind == RECOVERY_STANDS ? recovery->step
-                                                                    : recovery->step + 1),
-             recovery->kind == RECOVERY_STANDS ? "stands" : "is replayed");
+             step);
 }
 
 static int publish_from_memory(struct leader_context *context,

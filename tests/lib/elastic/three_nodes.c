@@ -32,6 +32,7 @@ int three_setup(void **state)
     three_spec.model.heads = 4;
     three_spec.model.context = 64;
     three_spec.model.vocab = 256;
+    three_spec.train.steps = 100;
     three_spec.train.lanes = LANES;
     three_spec.train.micro_batch = three_spec.train.micro_batches_per_lane = 1;
     three_spec.elastic.devices_min = 1;

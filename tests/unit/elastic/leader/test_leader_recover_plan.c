@@ -101,6 +101,15 @@ static void test_words_name_whose_node_is_gone(void **state)
     expect_words("lost c/0: 3 slots -> 2, step 10 is replayed");
 }
 
+/* Nothing but the final evaluation is computed again. */
+static void test_words_name_the_last_step(void **state)
+{
+    (void)state;
+    three_spec.train.steps = 9;
+    break_links(false);
+    expect_words("links broke: 3 slots -> 3, step 9, the last one, stands");
+}
+
 /* c is still starting, and is not lost while its node is registered. */
 static void test_words_do_not_name_who_is_on_the_way(void **state)
 {
@@ -564,6 +573,7 @@ int main(void)
         TEST(test_words_name_three_and_count_the_rest),
         TEST(test_words_name_whose_node_is_gone),
         TEST(test_words_do_not_name_who_is_on_the_way),
+        TEST(test_words_name_the_last_step),
         TEST(test_words_name_ranks_that_had_not_left),
         TEST(test_words_count_those_who_were_leaving),
         TEST(test_the_living_are_enough_where_they_are_as_many_as_the_job_wants_at_least),
