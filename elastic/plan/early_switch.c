@@ -95,13 +95,10 @@ static double relative_time(const struct plan_layout *layout, const struct plan 
     return (double)layout->replica_count / next->layout.replica_count;
 }
 
-/* Return the seconds of work that are computed again if the step is left for @next. */
-static double lost_seconds(const struct plan_layout *layout, const struct plan *next,
-                           const struct early_switch *step)
+/* Return the seconds of work that are computed again if the step is left. */
+static double lost_seconds(const struct early_switch *step)
 {
-    double kept = step->keeps_sums ? early_switch_kept(layout, next) : 0;
-
-    return (1 - kept) * step->passed_seconds;
+    return (1 - step->kept) * step->passed_seconds;
 }
 
 static bool pays(const struct plan_layout *layout, const struct plan *next,
@@ -110,8 +107,7 @@ static bool pays(const struct plan_layout *layout, const struct plan *next,
     double relative = relative_time(layout, next), left = step->left_seconds;
     double least = early_switch_gain_seconds(step->pause_seconds);
 
-    return left - relative * left > least &&
-           left - relative * (left + lost_seconds(layout, next, step)) > least;
+    return left - relative * left > least && left - relative * (left + lost_seconds(step)) > least;
 }
 
 static double seconds(uint64_t duration_ns)
@@ -121,19 +117,16 @@ static double seconds(uint64_t duration_ns)
 
 /* Return whether a step that people have waited for is ended all the same: little is left of it,
  * and to leave it would cost more. */
-static bool is_worth_ending(const struct plan *plan, const struct plan *next,
-                            const struct early_switch *step)
+static bool is_worth_ending(const struct plan *next, const struct early_switch *step)
 {
     double limit = seconds(next->change.limit_ns), left = step->left_seconds;
 
     /* Nothing left: rank 0 waits for others, and does not know how long. */
-    return left > 0 && left <= limit && step->waited_seconds <= limit &&
-           left <= lost_seconds(&plan->layout, next, step);
+    return left > 0 && left <= limit && step->waited_seconds <= limit && left <= lost_seconds(step);
 }
 
 /* Return whether the step ends too late for @next. */
-static bool comes_too_late(const struct plan *plan, const struct plan *next,
-                           const struct early_switch *step)
+static bool comes_too_late(const struct plan *next, const struct early_switch *step)
 {
     const struct plan_change *change = &next->change;
     double end = step->waited_seconds + step->left_seconds;
@@ -143,7 +136,7 @@ static bool comes_too_late(const struct plan *plan, const struct plan *next,
         return false;
     if (end > seconds(change->spare_ns))
         return true;
-    return !is_abandoned && end > seconds(change->limit_ns) && !is_worth_ending(plan, next, step);
+    return !is_abandoned && end > seconds(change->limit_ns) && !is_worth_ending(next, step);
 }
 
 bool early_switch_begins(const struct plan *plan, const struct plan *next,
@@ -153,5 +146,5 @@ bool early_switch_begins(const struct plan *plan, const struct plan *next,
         return false;
     if (next->layout.worker_count > 0 && !step->near_end && pays(&plan->layout, next, step))
         return true;
-    return comes_too_late(plan, next, step);
+    return comes_too_late(next, step);
 }

@@ -125,11 +125,15 @@ static bool decide(struct trainer *trainer, uint64_t generation,
     bool near_end = !progress->evaluates &&
                     progress->count - progress->done <= 2 * trainer->plan->layout.stage_count;
 
+    /* A device may lack the room. */
+    bool keeps_sums = !progress->evaluates && trainer->device.kernel->host_memory;
+
     if (!next || next->generation != generation || has_just_begun(progress))
         return false;
     if (watch->next_generation != generation) {
         watch->next_generation = generation;
         watch->next_since_ns = now_ns;
+        watch->next_kept = early_switch_kept(&trainer->plan->layout, next);
     }
     double passed_seconds = (double)(now_ns - watch->began_ns) / 1e9;
     const struct early_switch step = {
@@ -138,8 +142,7 @@ static bool decide(struct trainer *trainer, uint64_t generation,
         .pause_seconds = trainer->commit.switch_seconds > 0 ? trainer->commit.switch_seconds
                                                             : next->change.switch_seconds,
         .waited_seconds = (double)(now_ns - watch->next_since_ns) / 1e9,
-        .keeps_sums = !progress->evaluates &&
-                      trainer->device.kernel->host_memory, /* a device may lack the room */
+        .kept = keeps_sums ? watch->next_kept : 0,
         .near_end = near_end,
         .ends = is_last_evaluation(trainer),
     };

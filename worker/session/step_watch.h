@@ -26,6 +26,7 @@ struct step_watch {
     uint64_t last_ns;  /* of training, in the step before of this generation; 0: not known */
     bool looked;       /* in this step */
     uint64_t next_generation, next_since_ns; /* on rank 0: the plan that follows, and its arrival */
+    double next_kept;                        /* by that plan: early_switch_kept() */
     struct plan_spread spread;
 };
 

@@ -320,7 +320,7 @@ static void decide(struct sim_worker *root)
         .waited_seconds = sim->bug == BUG_PATIENT_SWITCH
                               ? -INFINITY
                               : seconds(root->share.announced_ns, sim->now_ns),
-        .keeps_sums = !evaluates,
+        .kept = next && !evaluates ? early_switch_kept(&root->plan->layout, next) : 0,
         .near_end = !evaluates && is_near_end(root),
         .ends = evaluates,
     };

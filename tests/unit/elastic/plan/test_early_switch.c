@@ -49,15 +49,16 @@ static void follow(struct sample *next, const struct sample *sample)
 /* Return whether @next begins after @passed seconds of a step that takes @left more. */
 static bool begins(const struct sample *plan, const struct sample *next, double passed, double left)
 {
-    const struct early_switch step = {
-        .passed_seconds = passed, .left_seconds = left, .keeps_sums = true};
+    const struct early_switch step = {.passed_seconds = passed,
+                                      .left_seconds = left,
+                                      .kept = early_switch_kept(&plan->plan.layout, &next->plan)};
 
     return early_switch_begins(&plan->plan, &next->plan, &step);
 }
 
 static void test_added_replicas_begin_at_once_where_that_pays(void **state)
 {
-    struct early_switch step = {.left_seconds = 10, .pause_seconds = 3, .keeps_sums = true};
+    struct early_switch step = {.left_seconds = 10, .pause_seconds = 3};
     struct sample one, two;
 
     (void)state;
@@ -110,7 +111,7 @@ static void test_lost_sums_count_against_a_change(void **state)
 /* A node that must leave does not wait for the end of a long step, at any loss. */
 static void test_a_limited_change_does_not_wait_for_the_end_of_the_step(void **state)
 {
-    struct early_switch step = {.passed_seconds = 50, .left_seconds = 20, .keeps_sums = true};
+    struct early_switch step = {.passed_seconds = 50, .left_seconds = 20, .kept = 0.5};
     struct sample plan, next;
 
     (void)state;
@@ -205,7 +206,7 @@ static void test_other_plans_never_begin_within_a_step(void **state)
 /* A pause, or a drain that leaves too few slots: nothing is gained before the limit. */
 static void test_an_empty_plan_begins_at_its_limit_only(void **state)
 {
-    struct early_switch step = {.passed_seconds = 1, .left_seconds = 100, .keeps_sums = true};
+    struct early_switch step = {.passed_seconds = 1, .left_seconds = 100};
     struct sample plan, next;
 
     (void)state;
