@@ -472,7 +472,7 @@ bool cluster_job_change_waits(const struct cluster_job *job)
 {
     return job->plan && job->plan->change.planned && job->has_progress &&
            !strcmp(cluster_job_state(job), "preparing") &&
-           job->progress.generation == job->plan->follows;
+           job->progress.generation == job->plan->follows && job->progress.stages > 0;
 }
 
 /* Return whether the job trains: a generation trains on while its successor is being prepared. */
