@@ -4,6 +4,7 @@ import glob
 import json
 import os
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -42,6 +43,7 @@ class Cluster:
         self.environment = dict(os.environ)
 
     def __enter__(self):
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # the cluster goes with the benchmark
         began = time.monotonic()
         self.firnctl("local", "up", "--dir", self.folder, "--nodes", str(self.nodes), "--slots",
                      str(self.slots), *self.flags)
