@@ -472,7 +472,7 @@ bool cluster_job_change_waits(const struct cluster_job *job)
 {
     return job->plan && job->plan->change.planned && job->has_progress &&
            !strcmp(cluster_job_state(job), "preparing") &&
-           job->progress.generation == job->plan->follows && job->progress.stages > 0;
+           job->progress.generation == job->plan->follows;
 }
 
 /* Return whether the job trains: a generation trains on while its successor is being prepared. */
@@ -480,7 +480,7 @@ static bool trains(const struct cluster_job *job)
 {
     const char *state = cluster_job_state(job);
 
-    return !strcmp(state, "running") ||
+    return !strcmp(state, "running") || cluster_job_change_waits(job) ||
            (!strcmp(state, "preparing") && job->plan && job->plan->layout.worker_count &&
             job->progress.generation == job->plan->generation);
 }

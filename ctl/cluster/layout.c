@@ -20,7 +20,7 @@ int layout_waits_append(const struct cluster_job *job, const char *head, struct 
     const struct progress_record *progress = &job->progress;
     char words[LAYOUT_WORDS_SIZE];
 
-    if (!cluster_job_change_waits(job))
+    if (!cluster_job_change_waits(job) || progress->stages == 0)
         return 0;
     return bytes_append_format(into, "%s%" PRIu64 ": %s, until generation %" PRIu64 " begins\n",
                                head, progress->generation,

@@ -12,7 +12,8 @@
 int layout_append(const struct plan *plan, unsigned frozen_layers, unsigned indent,
                   struct bytes *into) CHECK_RESULT;
 /** layout_waits_append() - append "generation 5: 3 stages x 2 replicas, until generation 6 begins"
- * if such a change waits (cluster_job_change_waits()), else nothing
+ * if such a change waits (cluster_job_change_waits()) and the progress knows the layout that
+ * trains, which a restarted firnd does not; else nothing
  * @head: the text before it, which ends with the number */
 int layout_waits_append(const struct cluster_job *job, const char *head,
                         struct bytes *into) CHECK_RESULT;

@@ -127,7 +127,7 @@ static void add_row(struct text_table *table, const struct cluster_job *job)
         format_count(runs(job) && job->has_progress ? progress->tokens_per_second : NAN, rate));
     text_table_cell(table, "%u/%u", progress->frozen_layers, job->spec->model.layers);
     snprintf(layout, sizeof(layout), "-");
-    if (cluster_job_change_waits(job))
+    if (cluster_job_change_waits(job) && progress->stages > 0)
         plan_layout_words(progress->stages, progress->replicas, layout);
     else if (runs(job))
         layout_words(job->plan, layout);

@@ -51,7 +51,7 @@ int checkpoint_files_allow(const struct job *job, const struct checkpoint_reques
                                     request->proof, ret_key) ||
                              proves(job->plans.prepared ? job->plans.prepared->links.key : NULL,
                                     &range, request->proof, ret_key) ||
-                             proves(job->plans.key_before, &range, request->proof, ret_key)))
+                             proves(job->plans.before.key, &range, request->proof, ret_key)))
         return error_set(error, -EACCES,
                          "no proof with the key of a generation in force on this node");
     const char *within =

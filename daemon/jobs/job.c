@@ -490,15 +490,20 @@ static struct plan *decode_plan(struct job *job, const struct mirror_entry *entr
     return plan;
 }
 
-/* Remember the link key of the generation that a planned switch follows. This need not be the
- * generation of @old, which may never have started. */
-static void remember_key_before(struct job_plans *plans, const struct plan *old,
-                                const struct plan *plan)
+/* Remember the generation that a planned switch follows. This need not be the generation of @old,
+ * which may never have started. */
+static void remember_before(struct job_plan_before *before, const struct plan *old,
+                            const struct plan *plan)
 {
-    if (!plan->change.planned)
-        plans->key_before[0] = '\0';
-    else if (plan->follows == old->generation)
-        memcpy(plans->key_before, old->links.key, sizeof(plans->key_before));
+    if (!plan->change.planned) {
+        *before = (struct job_plan_before){0};
+    } else if (plan->follows == old->generation) {
+        *before = (struct job_plan_before){.generation = old->generation,
+                                           .stages = old->layout.stage_count,
+                                           .replicas = old->layout.replica_count,
+                                           .workers = old->layout.worker_count};
+        memcpy(before->key, old->links.key, sizeof(before->key));
+    }
 }
 
 static void sync_plan(struct job *job, const char *leaf, enum agent_event_type type,
@@ -516,7 +521,7 @@ static void sync_plan(struct job *job, const char *leaf, enum agent_event_type t
         return;
     struct plan *old = *plan;
     if (type == AGENT_PLAN && decoded && old && decoded->generation != old->generation)
-        remember_key_before(&job->plans, old, decoded);
+        remember_before(&job->plans.before, old, decoded);
     *plan = decoded;
     *revision = now;
     struct agent_event event = {.type = type, .plan = decoded};

@@ -40,12 +40,19 @@ struct job_folders {
     char checkpoint_name[JOB_CHECKPOINT_NAME_SIZE];
 };
 
+/* The generation that a planned plan in force follows, and which may still train; 0: none. */
+struct job_plan_before {
+    uint64_t generation;
+    char key[PLAN_KEY_HEX_SIZE];
+    unsigned stages, replicas, workers;
+};
+
 /* The job's plans as they are in etcd. */
 struct job_plans {
     struct plan *plan, *prepared; /* keys `generation` and `next` in the mirror; NULL: absent */
     int64_t revision, prepared_revision;
-    int64_t unread_revision;            /* of a plan that cannot be decoded; logged */
-    char key_before[PLAN_KEY_HEX_SIZE]; /* of the plan that a planned plan follows */
+    int64_t unread_revision; /* of a plan that cannot be decoded; logged */
+    struct job_plan_before before;
 };
 
 /* The root of the last generation that ran on this node alone. */

@@ -20,6 +20,22 @@ static void take_stragglers(const struct control_progress *progress, struct prog
     }
 }
 
+/* Take the layout of the progress's generation, which trains on while a planned change waits. */
+static void take_layout(const struct job_plans *plans, struct progress_record *record)
+{
+    const struct job_plan_before *before = &plans->before;
+
+    if (plans->plan && plans->plan->generation == record->generation) {
+        record->stages = plans->plan->layout.stage_count;
+        record->replicas = plans->plan->layout.replica_count;
+        record->workers = plans->plan->layout.worker_count;
+    } else if (before->generation == record->generation) {
+        record->stages = before->stages;
+        record->replicas = before->replicas;
+        record->workers = before->workers;
+    }
+}
+
 bool job_progress_is_of_root(const struct job *job, unsigned slot)
 {
     const struct plan *plan = job->plans.plan;
@@ -57,11 +73,7 @@ void job_progress_write(struct job *job, unsigned slot)
     };
 
     job->workers.progress_written_ns = clock_monotonic_ns();
-    if (job->plans.plan && job->plans.plan->generation == progress->generation) {
-        record.stages = job->plans.plan->layout.stage_count;
-        record.replicas = job->plans.plan->layout.replica_count;
-        record.workers = job->plans.plan->layout.worker_count;
-    }
+    take_layout(&job->plans, &record);
     take_stragglers(progress, &record);
     snprintf(record.alarm, sizeof(record.alarm), "%s", slot_alarms_shown(&job->workers.alarms));
     AUTO_JSON json_t *tree = progress_record_encode(&record);

@@ -367,6 +367,10 @@ static void test_age_of_the_newest_word(void **state)
     assert_float_equal(cluster_job_word_age(&job, now_ns), 40, 1e-6);
     plan.generation = 5;
     assert_float_equal(cluster_job_word_age(&job, now_ns), 0, 0);
+    job.has_progress = plan.change.planned = true; /* the change waits for the end of a step */
+    plan.follows = 4;
+    assert_float_equal(cluster_job_word_age(&job, now_ns), 40, 1e-6);
+    job.has_progress = plan.change.planned = false;
     plan.generation = 4;
     plan.layout.worker_count = 0;
     assert_float_equal(cluster_job_word_age(&job, now_ns), 0, 0);

@@ -106,6 +106,9 @@ static void test_what_trains_is_named_while_a_change_waits(void **state)
     job.progress.stages = 1;
     job.progress.replicas = 2;
     assert_waiting(&job, "generation 5: 1 stage x 2 replicas, until generation 6 begins\n");
+    job.progress.stages = 0; /* written by a firnd that has not seen the plan of 5 */
+    assert_waiting(&job, "");
+    job.progress.stages = 1;
     job.progress.generation = 6;
     assert_waiting(&job, "");
     job = job_of("running", "1 stage x 2 replicas"); /* begun, and nothing is committed yet */

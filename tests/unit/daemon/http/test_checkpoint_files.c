@@ -28,7 +28,7 @@ static int prepare(void **state)
     strcpy(job.folders.checkpoint_dir, "/data/demo");
     strcpy(plan.links.key, IN_FORCE);
     strcpy(prepared.links.key, NEXT);
-    strcpy(job.plans.key_before, BEFORE);
+    strcpy(job.plans.before.key, BEFORE);
     job.plans.plan = &plan;
     job.plans.prepared = &prepared;
     return 0;
@@ -67,7 +67,7 @@ static void test_keys_of_generations_that_may_ask(void **state)
     assert_int_equal(key_used[0], 0xcc);
     assert_int_equal(ask(rest, OTHER, folder, file, 100, path), -EACCES);
     assert_int_equal(ask(rest, NULL, folder, file, 100, path), -EACCES);
-    job.plans.key_before[0] = '\0';
+    job.plans.before.key[0] = '\0';
     job.plans.plan = job.plans.prepared = NULL;
     assert_int_equal(ask(rest, IN_FORCE, folder, file, 100, path), -EACCES);
     assert_int_equal(ask(rest, BEFORE, folder, file, 100, path), -EACCES);
