@@ -532,7 +532,7 @@ static bool next_is_wanted(const struct leader_context *context)
     const struct leader_view *view = context->view;
     const struct plan *next = view->next;
     return next->generation > view->plan->generation && next->layout.worker_count > 0 &&
-           leader_wants(view, &next->layout);
+           !leader_regrets(view, next);
 }
 
 static void drop_next(struct leader_context *context, const char *why)

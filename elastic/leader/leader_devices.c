@@ -23,6 +23,12 @@ bool leader_wants(const struct leader_view *view, const struct plan_layout *layo
            (wish->replicas == 0 || wish->replicas == layout->replica_count);
 }
 
+bool leader_regrets(const struct leader_view *view, const struct plan *plan)
+{
+    unsigned asked = plan->change.asked_devices;
+    return !leader_wants(view, &plan->layout) || (asked > 0 && leader_devices_max(view) > asked);
+}
+
 unsigned leader_devices_now(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;

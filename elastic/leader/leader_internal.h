@@ -55,6 +55,9 @@ unsigned leader_devices_min(const struct leader_view *view);
 /** leader_wants() - return whether @layout has the shape that the user asked for last, on no more
  * devices than allowed */
 bool leader_wants(const struct leader_view *view, const struct plan_layout *layout);
+/** leader_regrets() - return whether the user asks for something else than @plan, which has not
+ * begun: another shape, fewer devices, or more again than it was limited to */
+bool leader_regrets(const struct leader_view *view, const struct plan *plan);
 
 /** leader_layout() - run the planner over @pool into the layout part of a new plan; -ENOSPC as
  * planner_run() */

@@ -132,10 +132,7 @@ static bool is_regretted(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     const struct plan *plan = view->plan;
-    return plan->change.planned && plan->layout.worker_count > 0 &&
-           (!leader_wants(view, &plan->layout) ||
-            (plan->change.asked_devices > 0 &&
-             leader_devices_max(view) > plan->change.asked_devices));
+    return plan->change.planned && plan->layout.worker_count > 0 && leader_regrets(view, plan);
 }
 
 /* Return a node that is gone and has a member that must hear of the plan in force; NULL: none. */
@@ -252,6 +249,8 @@ static void publish(struct leader_context *context, uint64_t generation, const c
 {
     plan->change.breaks_off = !root_hears(context);
     revoke(context, &plan->change);
+    if (!is_regretted(context)) /* the limit still holds */
+        plan->change.asked_devices = context->view->plan->change.asked_devices;
     plan->change.reason = gone || !is_regretted(context) ? PLAN_REASON_DRAIN : PLAN_REASON_SCALE;
     plan->change.planned = true;
     plan->start.source = PLAN_SOURCE_MEMORY;

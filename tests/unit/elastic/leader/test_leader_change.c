@@ -40,6 +40,29 @@ static void test_one_that_ended_with_an_earlier_preparation_is_not_missed_in_the
     plan_free(next);
 }
 
+/* A plan for fewer slots says how many were asked for: none is prepared when more are again. */
+static void test_slots_that_are_allowed_again_end_a_preparation(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < NODES; i++)
+        three_say(i, WORKER_RUNNING, 6, 9);
+    three_view.wish.devices = 1;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_PUBLISH);
+    assert_int_equal(three_decision.plan->change.asked_devices, 1);
+    struct plan *next = plan_copy(three_decision.plan);
+    assert_non_null(next);
+    three_view.next = next;
+    three_decide();
+    assert_int_not_equal(three_decision.action, LEADER_DROP_NEXT);
+    three_view.wish.devices = 2;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_DROP_NEXT);
+    assert_non_null(strstr(three_decision.text, "something else is asked for"));
+    three_view.next = NULL;
+    plan_free(next);
+}
+
 /* Let another job wait for @gives of the slots while all three workers run. */
 static void let_another_wait(unsigned gives)
 {
@@ -161,6 +184,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             test_one_that_ended_with_an_earlier_preparation_is_not_missed_in_the_next, three_setup,
             three_teardown),
+        cmocka_unit_test_setup_teardown(test_slots_that_are_allowed_again_end_a_preparation,
+                                        three_setup, three_teardown),
         cmocka_unit_test_setup_teardown(test_it_names_those_before_it, three_setup, three_teardown),
         cmocka_unit_test_setup_teardown(test_it_gives_way_to_a_job_that_waits, three_setup,
                                         three_teardown),
