@@ -6,17 +6,15 @@
 
 #include "elastic/job/job_spec.h"
 #include "worker/device/tags.h"
-
-#define MESSAGE_BYTES ((size_t)4 << 20) /* a message of the step waits for no more */
+#include "worker/step/bulk_transfer.h"
 
 /* The index of a tag of TAG_SUMS, but for the sums themselves. */
 enum sums_message { SUMS_OFFER, SUMS_WANTED, SUMS_RELEASE };
 
 /* One sum on its way. */
 struct transfer {
-    const struct step_sum *sum;     /* of a receive: in moved->sums */
-    struct mesh_request **requests; /* owned; NULL where they are done */
-    unsigned count, done;
+    const struct step_sum *sum; /* of a receive: in moved->sums */
+    struct bulk_transfer messages;
 };
 
 struct transfers {
@@ -279,8 +277,7 @@ const struct step_sums *moved_sums_list(const struct moved_sums *moved)
 
 /* ---- on their way ---- */
 
-static struct transfer *add_transfer(struct transfers *transfers, const struct step_sum *sum,
-                                     size_t size_bytes)
+static struct bulk_transfer *add_transfer(struct transfers *transfers, const struct step_sum *sum)
 {
     if (transfers->count == transfers->room) {
         unsigned room = 2 * transfers->room + 16;
@@ -290,49 +287,30 @@ static struct transfer *add_transfer(struct transfers *transfers, const struct s
         transfers->list = grown;
         transfers->room = room;
     }
-    struct transfer *transfer = &transfers->list[transfers->count];
-    *transfer = (struct transfer){
-        .sum = sum, .count = (unsigned)((size_bytes + MESSAGE_BYTES - 1) / MESSAGE_BYTES)};
-    transfer->requests = calloc((size_t)transfer->count + 1, sizeof(struct mesh_request *));
-    if (!transfer->requests)
-        return NULL;
-    transfers->count++;
-    return transfer;
+    struct transfer *transfer = &transfers->list[transfers->count++];
+    *transfer = (struct transfer){.sum = sum};
+    return &transfer->messages;
 }
 
 static int send_sum(struct moved_sums *moved, unsigned rank, const struct step_sum *sum)
 {
     const float *data = moved->kept ? kept_step_sum(moved->kept, sum) : NULL;
-    const char *at = (const char *)data;
-    size_t left_bytes = unit_bytes(moved, sum->unit);
-    struct transfer *transfer = data ? add_transfer(&moved->sends, NULL, left_bytes) : NULL;
-    int status = transfer ? 0 : data ? -ENOMEM : -EBADMSG;
+    struct bulk_transfer *transfer = data ? add_transfer(&moved->sends, NULL) : NULL;
 
-    for (unsigned i = 0; !status && left_bytes > 0; i++) {
-        size_t size_bytes = MIN(left_bytes, MESSAGE_BYTES);
-        status = mesh_send_bulk(moved->mesh, rank, sum_tag(moved, sum->unit), at, size_bytes,
-                                &transfer->requests[i]);
-        at += size_bytes;
-        left_bytes -= size_bytes;
-    }
-    return status;
+    if (!transfer)
+        return data ? -ENOMEM : -EBADMSG;
+    return bulk_transfer_send(transfer, moved->mesh, rank, sum_tag(moved, sum->unit), data,
+                              unit_bytes(moved, sum->unit));
 }
 
 static int receive_sum(struct moved_sums *moved, const struct step_sum *sum, float *data)
 {
-    size_t left_bytes = unit_bytes(moved, sum->unit);
-    char *at = (char *)data;
-    struct transfer *transfer = add_transfer(&moved->receives, sum, left_bytes);
-    int status = transfer ? 0 : -ENOMEM;
+    struct bulk_transfer *transfer = add_transfer(&moved->receives, sum);
 
-    for (unsigned i = 0; !status && left_bytes > 0; i++) {
-        size_t size_bytes = MIN(left_bytes, MESSAGE_BYTES);
-        status = mesh_receive(moved->mesh, sum->source, sum_tag(moved, sum->unit), at, size_bytes,
-                              &transfer->requests[i]);
-        at += size_bytes;
-        left_bytes -= size_bytes;
-    }
-    return status;
+    if (!transfer)
+        return -ENOMEM;
+    return bulk_transfer_receive(transfer, moved->mesh, sum->source, sum_tag(moved, sum->unit),
+                                 data, unit_bytes(moved, sum->unit));
 }
 
 /* Ask each rank that has offered for what this one goes on with; backward needs the last units
@@ -411,35 +389,14 @@ int moved_sums_arrive(struct moved_sums *moved, const struct gradients *gradient
 
 /* ---- waiting ---- */
 
-static bool is_done(const struct transfer *transfer)
-{
-    return transfer->done == transfer->count;
-}
-
-/* Take the results of the messages that are through, or of all. */
-static int settle(struct transfer *transfer, bool waits)
-{
-    int status = 0;
-
-    while (!status && !is_done(transfer) &&
-           (waits || mesh_test(transfer->requests[transfer->done]))) {
-        struct mesh_request *request = transfer->requests[transfer->done];
-        transfer->requests[transfer->done] = NULL;
-        status = mesh_wait(request, UINT64_MAX);
-        if (!status)
-            transfer->done++;
-    }
-    return status;
-}
-
 static int advance(struct transfers *transfers)
 {
     int status = 0;
 
     while (!status && transfers->done < transfers->count) {
-        struct transfer *transfer = &transfers->list[transfers->done];
-        status = settle(transfer, false);
-        if (status || !is_done(transfer))
+        struct bulk_transfer *transfer = &transfers->list[transfers->done].messages;
+        status = bulk_transfer_settle(transfer, false);
+        if (status || !bulk_transfer_is_done(transfer))
             break;
         transfers->done++;
     }
@@ -487,7 +444,7 @@ int moved_sums_await_unit(struct moved_sums *moved, unsigned unit)
     moved->waits = true;
     for (unsigned i = moved->receives.done; !status && i < moved->receives.count; i++)
         if (moved->receives.list[i].sum->unit == unit)
-            status = settle(&moved->receives.list[i], true);
+            status = bulk_transfer_settle(&moved->receives.list[i].messages, true);
     moved->waits = false;
     return status;
 }
@@ -497,7 +454,7 @@ int moved_sums_await_release(struct moved_sums *moved)
     int status = 0;
 
     for (unsigned i = 0; !status && i < moved->sends.count; i++)
-        status = settle(&moved->sends.list[i], true);
+        status = bulk_transfer_settle(&moved->sends.list[i].messages, true);
     for (unsigned i = 0; !status && i < moved->pair_count; i++) {
         AUTO_FREE void *data = NULL;
         size_t size_bytes;
@@ -513,21 +470,15 @@ int moved_sums_await_release(struct moved_sums *moved)
 /* Wait for all that was posted. */
 static void close_transfers(struct transfers *transfers)
 {
-    for (unsigned i = 0; i < transfers->count; i++) {
-        struct transfer *transfer = &transfers->list[i];
-        for (unsigned k = 0; k < transfer->count; k++) {
-            if (transfer->requests[k] && !mesh_wait(transfer->requests[k], UINT64_MAX))
-                transfer->done++;
-        }
-        free(transfer->requests);
-    }
+    for (unsigned i = 0; i < transfers->count; i++)
+        bulk_transfer_close(&transfers->list[i].messages);
 }
 
 static bool has_arrived(const struct moved_sums *moved, const struct step_sum *sum)
 {
     for (unsigned i = 0; i < moved->receives.count; i++)
         if (moved->receives.list[i].sum == sum)
-            return is_done(&moved->receives.list[i]);
+            return bulk_transfer_is_done(&moved->receives.list[i].messages);
     return false;
 }
 
