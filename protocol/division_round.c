@@ -73,6 +73,8 @@ static int pack_part(const void *content, struct bytes *message)
 
 /* ---- down ---- */
 
+#define LANE_WORDS 5 /* of a division */
+
 static int pack_division(const struct step_division *division, struct bytes *message)
 {
     struct words_writer writer = {.bytes = message};
@@ -82,6 +84,8 @@ static int pack_division(const struct step_division *division, struct bytes *mes
         words_put(&writer, division->owners[lane]);
         words_put(&writer, division->starts[lane]);
         words_put(&writer, division->validated[lane]);
+        words_put(&writer, division->heads[lane]);
+        words_put(&writer, division->heads[lane] ? division->givers[lane] : 0);
     }
     return writer.status;
 }
@@ -98,8 +102,27 @@ static int unpack_division(struct words_reader *reader, uint64_t step,
         division->starts[lane] =
             (unsigned)words_take_below(reader, (uint64_t)division->micro_batches + 1);
         division->validated[lane] = words_take_below(reader, 2) != 0;
+        division->heads[lane] = (unsigned)words_take_below(reader, division->micro_batches);
+        division->givers[lane] = (uint16_t)words_take_below(reader, division->replicas);
     }
     return reader->status;
+}
+
+/* Return whether heads are allowed, and no replica gives two of them, or gets two, or its own. */
+static bool are_heads_sound(const struct plan_layout *layout, const struct step_division *division)
+{
+    bool gives[JOB_DEVICES_MAX] = {0}, gets[JOB_DEVICES_MAX] = {0};
+
+    for (unsigned lane = 0; lane < division->lanes; lane++) {
+        unsigned owner = division->owners[lane], giver = division->givers[lane];
+        if (!division->heads[lane])
+            continue;
+        if (layout->lane_micro_batches != division->micro_batches || owner == giver ||
+            gives[giver] || gets[owner] || division->starts[lane])
+            return false;
+        gives[giver] = gets[owner] = true;
+    }
+    return true;
 }
 
 /* Return whether the division counts on a sum or a loss that this rank does not have. */
@@ -139,9 +162,11 @@ static int take_answer(void *content, const void *data, size_t size_bytes)
     struct division_round *round = content;
     struct words_reader words = {.at = data, .count = size_bytes / 8};
 
-    if (size_bytes % 8 || words.count > 1 + 3 * (size_t)round->division.lanes)
+    if (size_bytes % 8 || words.count > 1 + LANE_WORDS * (size_t)round->division.lanes)
         return -EBADMSG;
     int status = unpack_division(&words, round->step, &round->division);
+    if (!status && round->division.step && !are_heads_sound(round->layout, &round->division))
+        status = -EBADMSG;
     return !status && counts_on_more(round) ? -EBADMSG : status;
 }
 

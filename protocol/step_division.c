@@ -4,8 +4,9 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
-#define NO_OWNER UINT16_MAX
+#include "protocol/lane_dealing.h"
 
 /* ---- the plan's division ---- */
 
@@ -20,12 +21,30 @@ static void own_as_planned(const struct plan_layout *layout, struct step_divisio
     }
 }
 
+/* Heads are counted in micro-batches: those of other lanes than this job's mean nothing. */
+static void share_as_planned(const struct plan_layout *layout, struct step_division *division)
+{
+    if (layout->lane_micro_batches != division->micro_batches)
+        return;
+    for (unsigned replica = 1; replica < layout->replica_count; replica++) {
+        unsigned lane = layout->replica_first_lane[replica];
+        division->heads[lane] = plan_layout_head(layout, replica);
+        division->givers[lane] = (uint16_t)(replica - 1);
+    }
+}
+
+static void forget_heads(struct step_division *division)
+{
+    memset(division->heads, 0, sizeof(division->heads));
+}
+
 void step_division_plan(const struct plan_layout *layout, unsigned lanes, unsigned micro_batches,
                         struct step_division *ret_division)
 {
     *ret_division = (struct step_division){
         .lanes = lanes, .micro_batches = micro_batches, .replicas = layout->replica_count};
     own_as_planned(layout, ret_division);
+    share_as_planned(layout, ret_division);
 }
 
 /* ---- sums that replicas can continue ---- */
@@ -74,7 +93,7 @@ static bool own_begun(const struct step_scene *scene, struct step_division *divi
 
     for (unsigned lane = 0; lane < division->lanes; lane++) {
         unsigned best = 0;
-        division->owners[lane] = NO_OWNER;
+        division->owners[lane] = LANE_DEALING_NO_OWNER;
         for (unsigned replica = 0; replica < division->replicas; replica++) {
             unsigned value = claim(scene, replica, lane);
             if (value <= best)
@@ -116,59 +135,11 @@ static void set_starts(const struct step_scene *scene, struct step_division *div
 {
     for (unsigned lane = 0; lane < division->lanes; lane++) {
         unsigned owner = division->owners[lane];
-        if (owner == NO_OWNER)
+        if (owner == LANE_DEALING_NO_OWNER)
             continue;
         division->starts[lane] = start_of(scene, division, owner, lane);
         division->validated[lane] =
             fact_of(scene, owner, scene->layout->stage_count - 1, lane)->validated;
-    }
-}
-
-/* ---- dealing the other lanes ---- */
-
-/* Return the replica whose work would take least time with one more lane: work is weighed by the
- * plan's lanes, which follow the speeds of the slots. */
-static unsigned least_loaded(const struct plan_layout *layout, const uint64_t *left,
-                             unsigned micro_batches)
-{
-    unsigned best = 0;
-    uint64_t best_left = 0, best_weight = 0;
-
-    for (unsigned replica = 0; replica < layout->replica_count; replica++) {
-        uint64_t weight =
-            layout->replica_first_lane[replica + 1] - layout->replica_first_lane[replica];
-        uint64_t work = left[replica] + micro_batches;
-        if (replica && work * best_weight >= best_left * weight)
-            continue;
-        best = replica;
-        best_left = work;
-        best_weight = weight;
-    }
-    return best;
-}
-
-/* Each replica gets neighbouring lanes: their sums merge. */
-static void deal_rest(const struct plan_layout *layout, struct step_division *division)
-{
-    uint64_t left[JOB_DEVICES_MAX] = {0};
-    unsigned dealt[JOB_DEVICES_MAX] = {0}, replica = 0;
-
-    for (unsigned i = 0; i < layout->replica_count; i++)
-        left[i] = step_division_left(division, i);
-    for (unsigned lane = 0; lane < division->lanes; lane++) {
-        if (division->owners[lane] != NO_OWNER)
-            continue;
-        unsigned next = least_loaded(layout, left, division->micro_batches);
-        left[next] += division->micro_batches;
-        dealt[next]++;
-    }
-    for (unsigned lane = 0; lane < division->lanes; lane++) {
-        if (division->owners[lane] != NO_OWNER)
-            continue;
-        while (!dealt[replica])
-            replica++;
-        dealt[replica]--;
-        division->owners[lane] = (uint16_t)replica;
     }
 }
 
@@ -192,44 +163,70 @@ void step_division_continue(const struct plan_layout *layout, unsigned trained_f
         own_as_planned(layout, ret_division);
         return;
     }
+    forget_heads(ret_division);
     ret_division->step = step;
     set_starts(&scene, ret_division);
-    deal_rest(layout, ret_division);
+    lane_dealing_run(layout, ret_division);
     if (is_scattered(ret_division)) {
         own_as_planned(layout, ret_division);
+        forget_heads(ret_division);
         set_starts(&scene, ret_division);
     }
 }
 
 /* ---- a replica's part ---- */
 
-unsigned step_division_left(const struct step_division *division, unsigned replica)
-{
-    unsigned left = 0;
+/* The parts of a step in the order in which a replica computes its own. */
+enum run_kind { RUN_HEAD, RUN_BEGUN, RUN_WHOLE, RUN_REST, RUN_KINDS };
 
-    for (unsigned lane = 0; lane < division->lanes; lane++)
-        if (replica == UINT_MAX || division->owners[lane] == replica)
-            left += division->micro_batches - division->starts[lane];
-    return left;
-}
-
-static unsigned add_runs(const struct step_division *division, unsigned replica, bool begun,
-                         struct lane_run *runs, unsigned count)
+/* Return what @replica computes of @lane as a run of @kind; empty: nothing. */
+static struct lane_run run_of(const struct step_division *division, unsigned replica, unsigned lane,
+                              enum run_kind kind)
 {
-    for (unsigned lane = 0; lane < division->lanes; lane++) {
-        unsigned start = division->starts[lane];
-        if (division->owners[lane] == replica && start < division->micro_batches &&
-            (start > 0) == begun)
-            runs[count++] = (struct lane_run){.lane = lane, .start = start};
-    }
-    return count;
+    unsigned start = division->starts[lane], head = division->heads[lane];
+    struct lane_run run = {lane, MAX(start, head), division->micro_batches};
+
+    if (kind == RUN_HEAD)
+        return division->givers[lane] == replica ? (struct lane_run){lane, 0, head}
+                                                 : (struct lane_run){0};
+    bool is_own = division->owners[lane] == replica;
+    enum run_kind own_kind = head > 0 ? RUN_REST : start > 0 ? RUN_BEGUN : RUN_WHOLE;
+    return is_own && kind == own_kind ? run : (struct lane_run){0};
 }
 
 unsigned step_division_runs(const struct step_division *division, unsigned replica,
                             struct lane_run *ret_runs)
 {
-    return add_runs(division, replica, false, ret_runs,
-                    add_runs(division, replica, true, ret_runs, 0));
+    unsigned count = 0;
+
+    for (unsigned kind = 0; kind < RUN_KINDS; kind++)
+        for (unsigned lane = 0; lane < division->lanes; lane++) {
+            struct lane_run run = run_of(division, replica, lane, (enum run_kind)kind);
+            if (run.start < run.end)
+                ret_runs[count++] = run;
+        }
+    return count;
+}
+
+static unsigned left_of(const struct step_division *division, unsigned replica)
+{
+    struct lane_run runs[LANE_TREE_LANES_MAX + 1];
+    unsigned count = step_division_runs(division, replica, runs), left = 0;
+
+    for (unsigned i = 0; i < count; i++)
+        left += runs[i].end - runs[i].start;
+    return left;
+}
+
+unsigned step_division_left(const struct step_division *division, unsigned replica)
+{
+    unsigned left = 0;
+
+    if (replica != UINT_MAX)
+        return left_of(division, replica);
+    for (unsigned lane = 0; lane < division->lanes; lane++)
+        left += division->micro_batches - division->starts[lane];
+    return left;
 }
 
 /* ---- messages ---- */

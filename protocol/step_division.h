@@ -1,5 +1,11 @@
 /*
- * How the work of one step is divided among replicas when a generation begins within the step.
+ * How the work of one step is divided among replicas: as the plan says, or anew when a generation
+ * begins within the step.
+ *
+ * The plan may let two replicas share a lane (elastic/plan/plan_layout.h): one of them computes the
+ * lane's head first of all, and the owner continues from its sum last of all. So the sum has as
+ * long to travel as the owner needs for its other lanes, and the lane's micro-batches are added in
+ * their order as ever. A replica gives one head at most, and gets one.
  *
  * Problem: the work of a step is its lanes, and the micro-batches of a lane in order. When a
  * generation ends within a step, because a worker died or the layout changes, its workers have sums
@@ -13,7 +19,8 @@
  *   - A replica can continue a lane from the least count over the trained units of its stages and
  *     the loss. The replica that is furthest keeps the lane.
  *   - Lanes that no replica has begun are dealt so that the remaining work is in proportion to the
- *     lanes that the plan gave each replica, and so to the speeds of their slots.
+ *     lanes that the plan gave each replica, and so to the speeds of their slots
+ *     (protocol/lane_dealing.h).
  *   - A sum of several lanes that now have different owners is dropped. A unit that is ahead of its
  *     replica keeps its sum: micro-batches already in the sum are not added twice.
  *
@@ -50,6 +57,8 @@ struct step_division {
     unsigned replicas;
     uint16_t owners[LANE_TREE_LANES_MAX]; /* the replica of each lane */
     unsigned starts[LANE_TREE_LANES_MAX]; /* micro-batches that its owner has already */
+    unsigned heads[LANE_TREE_LANES_MAX];  /* that another replica computes for it, the giver */
+    uint16_t givers[LANE_TREE_LANES_MAX]; /* meaningless where the head is 0 */
     bool validated[LANE_TREE_LANES_MAX];  /* the owner has the validation loss */
 };
 
@@ -73,13 +82,14 @@ void step_division_continue(const struct plan_layout *layout, unsigned trained_f
  * compute if it is UINT_MAX */
 unsigned step_division_left(const struct step_division *division, unsigned replica);
 
-/* A lane that a replica computes, from micro-batch `start` on. */
+/* The micro-batches [start, end) of a lane, which a replica computes. */
 struct lane_run {
-    unsigned lane, start;
+    unsigned lane, start, end;
 };
 
-/** step_division_runs() - list the lanes that @replica computes, in its order: those in progress
- * first. @ret_runs has division->lanes entries. Return: their number */
+/** step_division_runs() - list what @replica computes, in its order: the head of another replica's
+ * lane, lanes in progress, whole lanes, and the rest of a lane whose head another computes.
+ * @ret_runs has division->lanes + 1 entries. Return: their number */
 unsigned step_division_runs(const struct step_division *division, unsigned replica,
                             struct lane_run *ret_runs);
 

@@ -166,7 +166,8 @@ static bool is_eligible(const struct step_sum *sum, const struct step_division *
                         unsigned replica)
 {
     for (unsigned i = 0; division && i < sum->span.count; i++)
-        if (division->owners[sum->span.first + i] != replica)
+        if (division->owners[sum->span.first + i] != replica ||
+            division->heads[sum->span.first + i] > 0) /* its sum comes from the giver */
             return false;
     return true;
 }

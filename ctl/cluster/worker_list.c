@@ -50,6 +50,9 @@ static int decode(const json_t *tree, struct worker_info *info, struct error *er
         status = json_get_unsigned(tree, "unit_count", 65536, &info->unit_count, error);
     if (!status && json_has(tree, "lanes")) /* an older firnd does not report it */
         status = json_get_unsigned(tree, "lanes", 65536, &info->lanes, error);
+    info->lanes_computed = info->lanes;
+    if (!status && json_has(tree, "lanes_computed")) /* an older firnd does not report it */
+        status = json_get_double(tree, "lanes_computed", &info->lanes_computed, error);
     if (!status && json_has(tree, "held")) /* an older firnd does not report it */
         status = json_get_bool(tree, "held", &info->held, error);
     if (!status && json_has(tree, "memory_bytes")) /* an older firnd does not report it */
@@ -118,7 +121,7 @@ static int compare(const void *a, const void *b)
 
 static double lane_seconds(const struct worker_info *info)
 {
-    return info->compute_seconds / (info->lanes ? info->lanes : 1);
+    return info->compute_seconds / (info->lanes_computed > 0 ? info->lanes_computed : 1);
 }
 
 /* Mark the slowest of [@first, @end), the workers of one stage, if it is clearly slower. */

@@ -12,7 +12,8 @@ struct worker_info {
     int pid, stage, replica; /* stage, replica: -1 if the worker computes none */
     uint64_t generation, step;
     unsigned first_unit, unit_count, model_units;
-    unsigned lanes; /* of its replica; 0: unknown */
+    unsigned lanes;        /* of its replica; 0: unknown */
+    double lanes_computed; /* by its replica, parts of shared lanes included */
     double compute_seconds, wait_seconds, step_seconds;
     uint64_t memory_bytes; /* peak of its generation; 0: unknown */
     bool held;             /* its node is cut off from etcd, so the worker must not commit */

@@ -134,12 +134,12 @@ static int plan_layout(const struct arguments *arguments, struct dry_run *run, s
 
 static json_t *choice_json(const struct planner_choice *choice)
 {
-    return json_pack("{s:i, s:i, s:f, s:f, s:I, s:s, s:i, s:b}", "stages", (int)choice->stage_count,
-                     "replicas", (int)choice->replica_count, "step_seconds", choice->step_seconds,
-                     "bubble_share", choice->bubble_share, "memory_bytes_max",
-                     (json_int_t)choice->memory_bytes_max, "recompute",
+    return json_pack("{s:i, s:i, s:f, s:f, s:I, s:s, s:i, s:b, s:b}", "stages",
+                     (int)choice->stage_count, "replicas", (int)choice->replica_count,
+                     "step_seconds", choice->step_seconds, "bubble_share", choice->bubble_share,
+                     "memory_bytes_max", (json_int_t)choice->memory_bytes_max, "recompute",
                      plan_recompute_word(choice->recompute), "deferred", (int)choice->deferred,
-                     "fits", (int)choice->fits);
+                     "shares_lanes", (int)choice->shares_lanes, "fits", (int)choice->fits);
 }
 
 static int tell_json(const struct dry_run *run, struct error *error)
@@ -182,6 +182,11 @@ static const char *again_words(enum plan_recompute recompute)
     return words[recompute];
 }
 
+static const char *sharing_words(const struct planner_choice *choice)
+{
+    return choice->shares_lanes ? ", replicas share lanes" : "";
+}
+
 /* Name the order of a pipeline's operations. */
 static const char *schedule_words(const struct planner_choice *choice, char *text)
 {
@@ -212,10 +217,12 @@ static void add_choice(struct text_table *table, const struct planner_choice *ch
     if (!choice->fits)
         text_table_cell(table, "does not fit the slots' memory");
     else if (chosen)
-        text_table_cell(table, "chosen: the shortest step%s", again_words(choice->recompute));
-    else
-        text_table_cell(table, "%+.0f %%%s", 100 * (choice->step_seconds / best->step_seconds - 1),
+        text_table_cell(table, "chosen: the shortest step%s%s", sharing_words(choice),
                         again_words(choice->recompute));
+    else
+        text_table_cell(table, "%+.0f %%%s%s",
+                        100 * (choice->step_seconds / best->step_seconds - 1),
+                        sharing_words(choice), again_words(choice->recompute));
 }
 
 static int tell_choices(const struct dry_run *run)

@@ -131,13 +131,14 @@ static int compose(const struct cluster *cluster, const struct worker_list *list
 static json_t *worker_json(const struct worker_info *info)
 {
     return json_pack(
-        "{s:s, s:i, s:s, s:i, s:s, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:b, s:b}",
+        "{s:s, s:i, s:s, s:i, s:s, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:b, s:b}",
         "node", info->node, "slot", (int)info->slot, "job", info->job, "pid", info->pid, "phase",
         info->phase, "generation", (json_int_t)info->generation, "step", (json_int_t)info->step,
         "stage", info->stage, "replica", info->replica, "first_unit", (int)info->first_unit,
-        "unit_count", (int)info->unit_count, "lanes", (int)info->lanes, "compute_seconds",
-        info->compute_seconds, "wait_seconds", info->wait_seconds, "step_seconds",
-        info->step_seconds, "slowest", (int)info->slowest, "held", (int)info->held);
+        "unit_count", (int)info->unit_count, "lanes", (int)info->lanes, "lanes_computed",
+        info->lanes_computed, "compute_seconds", info->compute_seconds, "wait_seconds",
+        info->wait_seconds, "step_seconds", info->step_seconds, "slowest", (int)info->slowest,
+        "held", (int)info->held);
 }
 
 static int print_json(const struct cluster *cluster, const struct worker_list *list,

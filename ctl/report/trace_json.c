@@ -50,6 +50,7 @@ static const char *category_of(unsigned kind)
     case TRACE_WAIT_ACTIVATIONS:
     case TRACE_WAIT_GRADIENTS:
     case TRACE_WAIT_SENT:
+    case TRACE_WAIT_HEAD:
     case TRACE_LOSS:
         return "wait";
     case TRACE_SEND:

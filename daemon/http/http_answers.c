@@ -277,24 +277,24 @@ static json_t *worker_json(const struct job *job, unsigned slot)
                    : -1;
     bool computes = rank >= 0 && (unsigned)rank < job->plans.plan->layout.worker_count;
     unsigned stage = computes ? (unsigned)rank % job->plans.plan->layout.stage_count : 0;
-    const unsigned *lanes = computes ? job->plans.plan->layout.replica_first_lane +
-                                           (unsigned)rank / job->plans.plan->layout.stage_count
-                                     : NULL;
+    unsigned replica = computes ? (unsigned)rank / job->plans.plan->layout.stage_count : 0;
+    const unsigned *lanes = computes ? job->plans.plan->layout.replica_first_lane + replica : NULL;
 
     return json_pack(
-        "{s:i, s:i, s:s, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:I, s:b}", "slot",
+        "{s:i, s:i, s:s, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:I, s:b}", "slot",
         (int)slot, "pid", worker_process_pid(job->workers.processes[slot]), "phase",
         worker_phase_word(status->phase), "generation", (json_int_t)status->generation, "step",
         (json_int_t)MAX(progress->step, status->applied_step), "stage", computes ? (int)stage : -1,
-        "replica", computes ? rank / (int)job->plans.plan->layout.stage_count : -1, "first_unit",
+        "replica", computes ? (int)replica : -1, "first_unit",
         computes ? (int)job->plans.plan->layout.stage_first_unit[stage] : 0, "unit_count",
         computes ? (int)(job->plans.plan->layout.stage_first_unit[stage + 1] -
                          job->plans.plan->layout.stage_first_unit[stage])
                  : 0,
-        "lanes", lanes ? (int)(lanes[1] - lanes[0]) : 0, "compute_seconds",
-        progress->compute_seconds, "wait_seconds", progress->wait_seconds, "step_seconds",
-        progress->step_seconds, "memory_bytes", (json_int_t)memory_of(progress, status), "held",
-        (int)fencing_holds_slot(job, slot));
+        "lanes", lanes ? (int)(lanes[1] - lanes[0]) : 0, "lanes_computed",
+        computes ? plan_layout_lanes_computed(&job->plans.plan->layout, replica) : 0,
+        "compute_seconds", progress->compute_seconds, "wait_seconds", progress->wait_seconds,
+        "step_seconds", progress->step_seconds, "memory_bytes",
+        (json_int_t)memory_of(progress, status), "held", (int)fencing_holds_slot(job, slot));
 }
 
 static const struct job *find_job(const struct job *jobs, const char *name)

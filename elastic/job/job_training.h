@@ -8,7 +8,8 @@
 
 #include "elastic/job/job_text.h"
 
-#define JOB_LANES_MAX 1024
+#define JOB_LANES_MAX         1024
+#define JOB_MICRO_BATCHES_MAX 65536 /* of a lane */
 
 enum job_schedule { JOB_SCHEDULE_CONSTANT, JOB_SCHEDULE_COSINE, JOB_SCHEDULE_LINEAR };
 enum job_precision { JOB_PRECISION_BF16, JOB_PRECISION_TF32, JOB_PRECISION_F32 };

@@ -1,6 +1,7 @@
 #include "elastic/leader/leader_pace.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,11 +82,10 @@ uint64_t leader_replay_cost_ns(const struct leader_context *context, const struc
 uint64_t leader_operation_ns(const struct leader_context *context)
 {
     const struct plan *plan = context->view->plan;
-    const unsigned *first = plan->layout.replica_first_lane;
-    unsigned least = UINT_MAX;
+    double least = INFINITY;
     for (unsigned replica = 0; replica < plan->layout.replica_count; replica++)
-        least = MIN(least, first[replica + 1] - first[replica]);
-    double count = (double)least * context->view->spec->train.micro_batches_per_lane;
+        least = fmin(least, plan_layout_lanes_computed(&plan->layout, replica));
+    double count = least * context->view->spec->train.micro_batches_per_lane;
     uint64_t own_ns =
         plan->layout.replica_count > 0 ? to_ns(step_seconds(context, plan) / MAX(1, count)) : 0;
     /* Until its first commit, workers may come from an operation of the previous generation. */

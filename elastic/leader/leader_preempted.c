@@ -2,6 +2,7 @@
  * The numbers behind a decision about nodes that go at a given time: the time left, and the amount
  * of state that would go with them.
  */
+#include <math.h>
 #include <string.h>
 
 #include "base/timeouts.h"
@@ -16,8 +17,8 @@ static uint64_t time_to_switch(const struct leader_view *view)
     const struct plan_layout *layout = &view->plan->layout;
     const struct job_training *train = &view->spec->train;
     double step_ns = view->progress.step_seconds * 1e9;
-    unsigned lanes = MAX(1u, train->lanes / MAX(1u, layout->replica_count));
-    double count = (double)lanes * train->micro_batches_per_lane;
+    double lanes = fmax(1, (double)train->lanes / MAX(1u, layout->replica_count));
+    double count = lanes * train->micro_batches_per_lane;
     return (uint64_t)(step_ns * MIN(1.0, (2.0 * layout->stage_count + 1) / count));
 }
 

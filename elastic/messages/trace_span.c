@@ -64,6 +64,7 @@ const char *trace_span_word(unsigned kind)
         [TRACE_BUILD] = "build engine",
         [TRACE_FROZEN] = "frozen units",
         [TRACE_WEIGHTS] = "weight gradients",
+        [TRACE_WAIT_HEAD] = "wait for the head of a lane",
     };
 
     return kind < ARRAY_COUNT(words) && words[kind] ? words[kind] : "other";

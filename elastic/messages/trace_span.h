@@ -35,11 +35,12 @@ enum trace_kind {
     TRACE_DEVICE,           /* the device is opened */
     TRACE_OPEN_DATA,        /* the training data is opened, and read if it is not known */
     TRACE_READ_STATE,
-    TRACE_LINKS,    /* the links of a generation are opened */
-    TRACE_HANDOVER, /* state is received from other workers */
-    TRACE_BUILD,    /* buffers and links of a generation's engine are made */
-    TRACE_FROZEN,   /* frozen units of a micro-batch: their outputs are loaded, or computed */
-    TRACE_WEIGHTS,  /* the deferred part of a micro-batch's backward */
+    TRACE_LINKS,     /* the links of a generation are opened */
+    TRACE_HANDOVER,  /* state is received from other workers */
+    TRACE_BUILD,     /* buffers and links of a generation's engine are made */
+    TRACE_FROZEN,    /* frozen units of a micro-batch: their outputs are loaded, or computed */
+    TRACE_WEIGHTS,   /* the deferred part of a micro-batch's backward */
+    TRACE_WAIT_HEAD, /* the sum of a lane's head is awaited from the replica that computes it */
 };
 
 struct trace_span {

@@ -71,17 +71,16 @@ static bool gives_all(const struct plan_layout *layout, const struct plan *next,
 
 double early_switch_kept(const struct plan_layout *layout, const struct plan *next)
 {
-    const unsigned *first = layout->replica_first_lane;
     bool same = same_stages(layout, &next->layout), moves = next->start.sums_count > 0;
-    unsigned kept = 0;
+    double kept = 0;
 
     if (!next->layout.worker_count)
         return 0;
     for (unsigned replica = 0; replica < layout->replica_count; replica++)
         if ((same && stays_together(layout, &next->layout, replica)) ||
             (moves && gives_all(layout, next, replica)))
-            kept += first[replica + 1] - first[replica];
-    return (double)kept / first[layout->replica_count];
+            kept += plan_layout_lanes_computed(layout, replica);
+    return kept / plan_layout_lane_count(layout);
 }
 
 /* Return the time of a step under @next, relative to @layout. */

@@ -15,22 +15,37 @@
 
 #define BISECTIONS 48 /* of a time: the relative error is 2^-48, far below one lane */
 
-/* Count the subtrees of [first, end) within the subtree over lanes [node, node + count); the size
- * of its left child is a power of two. */
-static unsigned subtrees_inside(unsigned node, unsigned count, unsigned first, unsigned end)
+/* Count the maximal subtrees of [first, end), which is not empty and ends before the tree does: its
+ * nodes there are the aligned powers of two. */
+static unsigned aligned_subtrees(unsigned first, unsigned end)
 {
-    if (first <= node && node + count <= end)
-        return 1;
-    if (end <= node || node + count <= first)
-        return 0;
-    unsigned left = 1u << (31 - __builtin_clz(count - 1)); /* the largest below count */
-    return subtrees_inside(node, left, first, end) +
-           subtrees_inside(node + left, count - left, first, end);
+    unsigned high = 31 - (unsigned)__builtin_clz(first ^ end), middle = end >> high << high;
+    return (unsigned)__builtin_popcount(middle - first) +
+           (unsigned)__builtin_popcount(end - middle);
 }
 
 unsigned lanes_subtrees(unsigned lanes, unsigned first, unsigned end)
 {
-    return first < end ? subtrees_inside(0, lanes, first, end) : 0;
+    if (first >= end)
+        return 0;
+    if (end < lanes)
+        return aligned_subtrees(first, end);
+    unsigned node = 0; /* a node that ends with the tree and has @first */
+    while (first > node) {
+        unsigned left = 1u << (31 - __builtin_clz(lanes - node - 1)); /* the largest power below */
+        if (first < node + left)
+            return (unsigned)__builtin_popcount(node + left - first) + 1;
+        node += left;
+    }
+    return 1;
+}
+
+unsigned lanes_buffers(unsigned first, unsigned end, bool gets_head, bool gives_head)
+{
+    unsigned begin = first + gets_head, most = 0;
+    for (unsigned lane = begin; lane < end; lane++)
+        most = MAX(most, lane == begin ? 1 : aligned_subtrees(begin, lane) + 1);
+    return MAX(1u, most + gets_head + gives_head);
 }
 
 /* cost[replica][larger]: least subtrees of replicas from `replica` on, `larger` used before it. */
@@ -163,4 +178,28 @@ double lanes_split_unlike(unsigned lanes, const double *speeds, unsigned replica
         ret_first[replica + 1] = ret_first[replica] + counts[replica];
     }
     return longest;
+}
+
+bool lanes_share(unsigned lanes, unsigned micro_batches, const double *speeds, unsigned replicas,
+                 double fill, unsigned *ret_first, unsigned *ret_heads)
+{
+    assert(replicas > 0 && replicas <= lanes && replicas <= JOB_LANES_MAX);
+    uint64_t total = (uint64_t)lanes * micro_batches, before = 0;
+    double all_speeds = 0, passed = 0, fill_batches = fill * micro_batches;
+    for (unsigned replica = 0; speeds && replica < replicas; replica++)
+        all_speeds += speeds[replica];
+    double time = speeds ? ((double)total + fill_batches * replicas) / all_speeds : 0;
+    for (unsigned replica = 0; replica <= replicas; replica++) {
+        uint64_t begin = total * replica / replicas;
+        if (speeds && replica < replicas) {
+            begin = (uint64_t)llround(fmax(0, passed * time - fill_batches * replica));
+            passed += speeds[replica];
+        }
+        if (replica > 0 && begin < before + micro_batches)
+            return false;
+        ret_first[replica] = (unsigned)(begin / micro_batches);
+        ret_heads[replica] = (unsigned)(begin % micro_batches);
+        before = begin;
+    }
+    return true;
 }

@@ -18,6 +18,7 @@ void plan_free(struct plan *plan)
     free(plan->layout.workers);
     free(plan->layout.stage_first_unit);
     free(plan->layout.replica_first_lane);
+    free(plan->layout.replica_head);
     free(plan->layout.shadows);
     free(plan->start.moves);
     free(plan->start.histories);
@@ -64,6 +65,7 @@ struct plan *plan_copy(const struct plan *plan)
     copy->shares = 0;
     copy->layout.workers = NULL;
     copy->layout.stage_first_unit = copy->layout.replica_first_lane = NULL;
+    copy->layout.replica_head = NULL;
     copy->layout.shadows = NULL;
     copy->start.moves = copy->start.histories = copy->start.sums = NULL;
     copy->checkpoints.copy_nodes = NULL;
@@ -75,6 +77,9 @@ struct plan *plan_copy(const struct plan *plan)
                    sizeof(unsigned), &copy->layout.stage_first_unit) &&
         copy_array(plan->layout.replica_first_lane, (size_t)plan->layout.replica_count + 1,
                    sizeof(unsigned), &copy->layout.replica_first_lane) &&
+        (!plan->layout.replica_head ||
+         copy_array(plan->layout.replica_head, (size_t)plan->layout.replica_count + 1,
+                    sizeof(unsigned), &copy->layout.replica_head)) &&
         copy_array(plan->layout.shadows, plan->layout.shadow_count, sizeof(*plan->layout.shadows),
                    &copy->layout.shadows) &&
         copy_array(plan->start.moves, plan->start.move_count, sizeof(*plan->start.moves),

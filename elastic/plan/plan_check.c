@@ -61,6 +61,21 @@ static int check_bounds(const char *key, const unsigned *bounds, unsigned range_
     return 0;
 }
 
+static int check_heads(const struct plan_layout *layout, struct error *error)
+{
+    if (!layout->replica_head)
+        return 0;
+    for (unsigned replica = 0; replica <= layout->replica_count; replica++) {
+        bool outer = replica == 0 || replica == layout->replica_count;
+        if (layout->lane_micro_batches == 0 ||
+            layout->replica_head[replica] >= (outer ? 1 : layout->lane_micro_batches))
+            return error_set(error, -EINVAL,
+                             "\"replica_head\"[%u] is %u with lanes of %u micro-batches", replica,
+                             layout->replica_head[replica], layout->lane_micro_batches);
+    }
+    return 0;
+}
+
 static int check_layout(const struct plan_layout *layout, struct error *error)
 {
     if ((uint64_t)layout->stage_count * layout->replica_count != layout->worker_count)
@@ -77,6 +92,8 @@ static int check_layout(const struct plan_layout *layout, struct error *error)
     if (status == 0)
         status = check_bounds("replica_first_lane", layout->replica_first_lane,
                               layout->replica_count, JOB_LANES_MAX, error);
+    if (status == 0)
+        status = check_heads(layout, error);
     if (status == 0 && layout->frozen_layers > plan_layout_unit_count(layout) / 2)
         status = error_set(error, -EINVAL, "\"frozen_layers\" is %u with %u units",
                            layout->frozen_layers, plan_layout_unit_count(layout));

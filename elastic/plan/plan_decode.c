@@ -172,6 +172,19 @@ static int decode_recompute(const json_t *tree, struct plan_layout *layout, stru
     return status;
 }
 
+/* Decode how replicas share lanes; the keys are missing where they share none. */
+static int decode_shared_lanes(const json_t *tree, struct plan_layout *layout, struct error *error)
+{
+    int status = 0;
+    if (json_has(tree, "lane_micro_batches"))
+        status = json_get_unsigned(tree, "lane_micro_batches", JOB_MICRO_BATCHES_MAX,
+                                   &layout->lane_micro_batches, error);
+    if (status == 0 && json_has(tree, "replica_head"))
+        status = decode_bounds(tree, "replica_head", layout->replica_count, JOB_MICRO_BATCHES_MAX,
+                               &layout->replica_head, error);
+    return status;
+}
+
 static int decode_layout(const json_t *tree, struct plan *plan, struct error *error)
 {
     int status =
@@ -187,6 +200,8 @@ static int decode_layout(const json_t *tree, struct plan *plan, struct error *er
     if (status == 0)
         status = decode_bounds(tree, "replica_first_lane", plan->layout.replica_count,
                                JOB_LANES_MAX, &plan->layout.replica_first_lane, error);
+    if (status == 0)
+        status = decode_shared_lanes(tree, &plan->layout, error);
     if (status == 0)
         status = decode_shadows(tree, &plan->layout, error);
     if (status == 0)

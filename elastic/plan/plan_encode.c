@@ -95,6 +95,12 @@ static int put_layout(json_t *tree, const struct plan *plan)
                   encode_bounds(plan->layout.stage_first_unit, plan->layout.stage_count));
     status |= put(tree, "replica_first_lane",
                   encode_bounds(plan->layout.replica_first_lane, plan->layout.replica_count));
+    if (plan->layout.lane_micro_batches)
+        status |= put(tree, "lane_micro_batches",
+                      json_integer((json_int_t)plan->layout.lane_micro_batches));
+    if (plan->layout.replica_head)
+        status |= put(tree, "replica_head",
+                      encode_bounds(plan->layout.replica_head, plan->layout.replica_count));
     if (plan->layout.shadow_count > 0)
         status |= put(tree, "shadows", encode_shadows(&plan->layout));
     if (plan->layout.recompute != PLAN_RECOMPUTE_NONE)

@@ -2,6 +2,16 @@
 
 #include <string.h>
 
+double plan_layout_lanes_computed(const struct plan_layout *layout, unsigned replica)
+{
+    const unsigned *first = &layout->replica_first_lane[replica];
+    double lanes = first[1] - first[0];
+    if (!layout->replica_head)
+        return lanes;
+    return lanes + ((double)layout->replica_head[replica + 1] - layout->replica_head[replica]) /
+                       layout->lane_micro_batches;
+}
+
 int plan_layout_find(const struct plan_layout *layout, const char *node, unsigned slot)
 {
     for (unsigned rank = 0; rank < layout->worker_count + layout->donor_count; rank++)

@@ -7,6 +7,10 @@
  * Shadows: a stage whose replicas are all on one node may have a worker of another node that keeps
  * a copy of its state in addition to its own, so that the loss of one node never destroys the only
  * copy (worker/step/shadow.h).
+ *
+ * Shared lanes: where lanes do not divide evenly, a lane may have its first micro-batches computed
+ * by the replica before its own, which passes their sum on (worker/step/lane_relay.h). A lane
+ * belongs to the replica that computes its last micro-batch.
  */
 #pragma once
 
@@ -53,6 +57,9 @@ struct plan_layout {
     struct plan_worker *workers;  /* worker_count + donor_count */
     unsigned *stage_first_unit;   /* stage_count + 1; the last is the unit count */
     unsigned *replica_first_lane; /* replica_count + 1; the last is the lane count */
+    unsigned lane_micro_batches;  /* of each lane, if replicas may share lanes; else 0 */
+    unsigned *replica_head; /* replica_count + 1: the first micro-batches of a replica's first lane
+                               that the replica before it computes; NULL: no lane is shared */
     unsigned shadow_count;
     struct plan_shadow *shadows;   /* at most one per stage, ascending by stage */
     enum plan_recompute recompute; /* of all stages */
@@ -85,6 +92,16 @@ static inline unsigned plan_layout_lane_count(
 {
     return layout->replica_count == 0 ? 0 : layout->replica_first_lane[layout->replica_count];
 }
+/** plan_layout_head() - return how many first micro-batches of @replica's first lane the replica
+ * before it computes; 0 also for @replica == replica_count */
+static inline unsigned plan_layout_head(const struct plan_layout *layout, unsigned replica)
+{
+    return layout->replica_head ? layout->replica_head[replica] : 0;
+}
+/** plan_layout_lanes_computed() - return how many lanes @replica computes, parts of lanes included
+ */
+double plan_layout_lanes_computed(const struct plan_layout *layout, unsigned replica);
+
 /** plan_layout_find() - return the rank of (node, slot), or -1 */
 int plan_layout_find(const struct plan_layout *layout, const char *node, unsigned slot);
 /** plan_layout_find_node() - return the lowest rank on @node, workers before donors, or -1 */

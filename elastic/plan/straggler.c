@@ -43,7 +43,7 @@ struct straggler {
     unsigned stage_count, replica_count, worker_count;
     double factor;
     unsigned steps;
-    unsigned *lanes;      /* of each replica */
+    double *lanes;        /* of each replica */
     struct judged *ranks; /* worker_count */
     double *seconds;      /* of a lane, of each rank, in this step */
     double *sorted;       /* scratch: worker_count */
@@ -59,8 +59,8 @@ void straggler_slowest(const struct plan_layout *layout, const uint64_t *busy_ns
         ret_stages[stage] = (struct straggler_stage){.rank = stage};
     for (unsigned rank = 0; rank < layout->worker_count; rank++) {
         struct straggler_stage *slowest = &ret_stages[rank % layout->stage_count];
-        const unsigned *first = &layout->replica_first_lane[rank / layout->stage_count];
-        uint64_t lane_ns = busy_ns[rank] / (first[1] - first[0]);
+        double lanes = plan_layout_lanes_computed(layout, rank / layout->stage_count);
+        uint64_t lane_ns = (uint64_t)((double)busy_ns[rank] / lanes);
         if (lane_ns == 0)
             continue;
         if (slowest->lane_ns == 0 || lane_ns < slowest->fastest_ns)
@@ -104,8 +104,7 @@ int straggler_new(const struct plan *plan, double factor, unsigned steps,
         return -ENOMEM;
     }
     for (unsigned replica = 0; replica < plan->layout.replica_count; replica++)
-        straggler->lanes[replica] =
-            plan->layout.replica_first_lane[replica + 1] - plan->layout.replica_first_lane[replica];
+        straggler->lanes[replica] = plan_layout_lanes_computed(&plan->layout, replica);
     take_known(straggler, plan);
     *ret_straggler = straggler;
     return 0;

@@ -17,11 +17,11 @@ static size_t stage_bytes(const struct job_training *training, const struct plan
                           unsigned rank, const struct planner_unit *units)
 {
     unsigned stage = rank % layout->stage_count, replica = rank / layout->stage_count;
-    unsigned lanes = layout->replica_first_lane[replica + 1] - layout->replica_first_lane[replica];
     unsigned sums = sums_room(training->lanes, layout->replica_count, layout->replica_first_lane);
 
     return layout_stage_bytes(units, layout->stage_first_unit, layout->stage_count, stage,
-                              gradient_room(lanes, sums), layout->recompute, layout->deferred);
+                              gradient_room(layout_buffers(layout, replica), sums),
+                              layout->recompute, layout->deferred);
 }
 
 size_t planned_worker_bytes(const struct job_spec *spec, const struct plan_layout *layout,

@@ -23,6 +23,7 @@
 #include "base/plural.h"
 #include "base/size_words.h"
 #include "elastic/plan/lanes.h"
+#include "elastic/planner/layout_shape.h"
 #include "elastic/planner/partition.h"
 #include "elastic/planner/placement.h"
 #include "elastic/planner/planner_time.h"
@@ -73,8 +74,10 @@ struct search {
     unsigned candidate_count, candidate_room;
     struct given given[PLAN_RECOMPUTES]; /* by level; their cuts are one allocation */
     double *speeds;                      /* scratch: of replicas, slot_count */
-    unsigned *lanes;                     /* scratch: slot_count + 1 */
-    unsigned *sums;   /* sums_room_even() by replicas, 0: not known; slot_count + 1 */
+    unsigned *lanes, *heads;             /* scratch: slot_count + 1 */
+    unsigned *sums; /* sums_room_even() by replicas, 0: not known; slot_count + 1 */
+    unsigned
+        *buffers;     /* buffers_even() the same; of replicas that share lanes: behind the others */
     double *subtrees; /* subtrees_even() by replicas, the same */
     struct stage_cost *costs_of_stages; /* scratch: stages_max */
     size_t least_memory_needed;         /* of layouts that do not fit, for the message */
@@ -111,11 +114,6 @@ static void rank_slots(struct search *search)
     }
 }
 
-static unsigned room_of(const struct layout_shape *shape)
-{
-    return gradient_room(shape->lanes_most, shape->sums);
-}
-
 static bool fits_memory(void *context, unsigned first, unsigned end, unsigned stages_left)
 {
     struct restricted *restricted = context;
@@ -130,7 +128,7 @@ static bool fits_memory(void *context, unsigned first, unsigned end, unsigned st
 }
 
 #define RESTRICTED_MAX                                                                             \
-    64 /* (memory size, room for gradients, recomputation); more combinations are not solved */
+    128 /* (memory size, room for gradients, recomputation); more combinations are not solved */
 
 /* Find the partition table for a candidate's memory. *ret_table is NULL when there are too many
  * tables. */
@@ -138,7 +136,7 @@ static int restricted_table(struct search *search, const struct candidate *candi
                             struct partition_table **ret_table)
 {
     size_t memory_bytes = candidate->memory_limit;
-    unsigned room = room_of(&candidate->shape);
+    unsigned room = shape_room(&candidate->shape);
     enum plan_recompute recompute = candidate->shape.recompute;
     *ret_table = NULL;
     for (unsigned i = 1; i < search->restricted_count; i++) {
@@ -169,7 +167,7 @@ static size_t largest_memory(const struct search *search, const struct layout_sh
                              const unsigned *cuts)
 {
     size_t largest = 0;
-    unsigned room = room_of(shape), stages = shape->stage_count;
+    unsigned room = shape_room(shape), stages = shape->stage_count;
     for (unsigned stage = 0; stage < stages; stage++)
         largest = MAX(largest, layout_stage_bytes(search->input->units, cuts, stages, stage, room,
                                                   shape->recompute, shape->deferred));
@@ -212,35 +210,6 @@ static int add_candidate(struct search *search, const struct candidate *candidat
     return 0;
 }
 
-/* Return the time for a replica's pipeline to fill and drain, in lanes. */
-static double fill_of(const struct planner_input *input, unsigned stages)
-{
-    return (double)(stages - 1) / input->micro_batches_per_lane;
-}
-
-/* Return the shape of replicas with these speeds and lanes. The slowest replica gives its lanes and
- * speed. */
-static struct layout_shape shape_of(const struct planner_input *input, unsigned stages,
-                                    unsigned replicas, const double *speeds, const unsigned *first)
-{
-    struct layout_shape shape = {
-        .stage_count = stages, .replica_count = replicas, .slowest = INFINITY};
-    double longest = 0, fill = fill_of(input, stages);
-    for (unsigned replica = 0; replica < replicas; replica++) {
-        unsigned lanes = first[replica + 1] - first[replica];
-        double time = (lanes + fill) / speeds[replica];
-        shape.lanes_most = MAX(shape.lanes_most, lanes);
-        shape.slowest = fmin(shape.slowest, speeds[replica]);
-        if (time <= longest)
-            continue;
-        longest = time;
-        shape.lanes_held = lanes;
-        shape.speed = speeds[replica];
-    }
-    shape.sums = sums_room(input->lanes, replicas, first);
-    return shape;
-}
-
 /* Return sums_room_even(), cached because it does not depend on the number of stages. */
 static unsigned even_sums(struct search *search, unsigned replicas)
 {
@@ -250,6 +219,16 @@ static unsigned even_sums(struct search *search, unsigned replicas)
     return search->sums[replicas];
 }
 
+/* Return buffers_even(), cached. */
+static unsigned even_buffers(struct search *search, unsigned replicas, bool shares)
+{
+    const struct planner_input *input = search->input;
+    unsigned *known = &search->buffers[replicas + (shares ? input->slot_count + 1 : 0)];
+    if (*known == 0)
+        *known = buffers_even(input->lanes, shares ? input->micro_batches_per_lane : 0, replicas);
+    return *known;
+}
+
 static double even_subtrees(struct search *search, unsigned replicas)
 {
     if (search->subtrees[replicas] <= 0)
@@ -257,28 +236,38 @@ static double even_subtrees(struct search *search, unsigned replicas)
     return search->subtrees[replicas];
 }
 
-/* Return the shape when replicas take the best slots in order. */
-static struct layout_shape shape_of_best(struct search *search, unsigned stages, unsigned replicas)
+/* Return the shape when replicas take the best slots in order and share lanes if @shares.
+ * micro_batches is 0 if they cannot. */
+static struct layout_shape shape_of_best(struct search *search, unsigned stages, unsigned replicas,
+                                         bool shares)
 {
     const struct planner_input *input = search->input;
     double fastest = slot_speed(&input->slots[search->best_slots[0]]);
     double slowest = slot_speed(&input->slots[search->best_slots[stages * replicas - 1]]);
     if (fastest <= slowest) { /* alike: the lanes are even, wherever they are cut */
+        unsigned batches = input->micro_batches_per_lane;
         unsigned lanes = (input->lanes + replicas - 1) / replicas;
+        unsigned shared = (input->lanes * batches + replicas - 1) / replicas;
         return (struct layout_shape){.stage_count = stages,
                                      .replica_count = replicas,
-                                     .lanes_held = lanes,
+                                     .micro_batches = shares ? shared : lanes * batches,
                                      .speed = slowest,
-                                     .lanes_most = lanes,
+                                     .buffers = even_buffers(search, replicas, shares),
+                                     .shares = shares,
                                      .slowest = slowest,
                                      .sums = even_sums(search, replicas)};
     }
     for (unsigned replica = 0; replica < replicas; replica++)
         search->speeds[replica] =
             slot_speed(&input->slots[search->best_slots[(replica + 1) * stages - 1]]);
-    lanes_split_unlike(input->lanes, search->speeds, replicas, fill_of(input, stages),
-                       search->lanes);
-    return shape_of(input, stages, replicas, search->speeds, search->lanes);
+    double fill = shape_fill(input, stages);
+    if (!shares)
+        lanes_split_unlike(input->lanes, search->speeds, replicas, fill, search->lanes);
+    else if (!lanes_share(input->lanes, input->micro_batches_per_lane, search->speeds, replicas,
+                          fill, search->lanes, search->heads))
+        return (struct layout_shape){0};
+    return shape_of_replicas(input, stages, replicas, search->speeds, search->lanes,
+                             shares ? search->heads : NULL);
 }
 
 static int find_partition(struct search *search, const struct candidate *candidate,
@@ -295,10 +284,10 @@ static int find_partition(struct search *search, const struct candidate *candida
     given->fits = given->unrestricted;
     if (given->unrestricted)
         return 0;
-    int status = restricted_table(search, candidate, &table);
+    int status = stages > 1 ? restricted_table(search, candidate, &table) : 0;
     if (status < 0)
         return status;
-    given->fits = table && isfinite(partition_table_largest(table, stages));
+    given->fits = stages > 1 && table && isfinite(partition_table_largest(table, stages));
     if (given->fits) {
         given->table = table;
         partition_table_cuts(table, stages, given->cuts);
@@ -315,7 +304,7 @@ static int give_partition(struct search *search, struct candidate *candidate,
 {
     struct given *given = &search->given[candidate->shape.recompute];
     unsigned stages = candidate->shape.stage_count;
-    unsigned room = room_of(&candidate->shape);
+    unsigned room = shape_room(&candidate->shape);
     if (given->stage_count != stages || given->room != room ||
         given->memory_limit != candidate->memory_limit) {
         given->stage_count = stages;
@@ -352,24 +341,26 @@ static bool is_unrestricted(const struct planner_input *input, const struct give
 }
 
 /*
- * Add the candidates of one (K, R): without recomputation, then with each higher level until memory
- * restricts neither the partition nor the deferred weight gradients. The fastest level is chosen
- * later by simulation, like the fastest layout. When no level fits, the last one gives the memory
- * that would be needed.
+ * Add the candidates of one (K, R), whose replicas share lanes if @shares: without recomputation,
+ * then with each higher level until memory restricts neither the partition nor the deferred weight
+ * gradients. The fastest level is chosen later by simulation, like the fastest layout. When no
+ * level fits, the last one gives the memory that would be needed.
  */
-static int consider(struct search *search, unsigned stages, unsigned replicas)
+static int consider(struct search *search, unsigned stages, unsigned replicas, bool shares)
 {
     const struct planner_input *input = search->input;
     enum plan_recompute most = most_recomputation(input);
     struct candidate candidate = {
-        .shape = shape_of_best(search, stages, replicas),
+        .shape = shape_of_best(search, stages, replicas, shares),
         .memory_limit = search->memory_least[stages * replicas - 1],
     };
     const struct given *given = NULL;
     bool any = false;
     int status = 0;
     for (unsigned level = PLAN_RECOMPUTE_NONE;
-         status == 0 && !(given && is_unrestricted(input, given)) && level <= most; level++) {
+         status == 0 && candidate.shape.micro_batches > 0 &&
+         !(given && is_unrestricted(input, given)) && level <= most;
+         level++) {
         candidate.shape.recompute = (enum plan_recompute)level;
         status = give_partition(search, &candidate, &given);
         if (status < 0 || (!candidate.fits && (any || level < most)))
@@ -380,6 +371,20 @@ static int consider(struct search *search, unsigned stages, unsigned replicas)
         status = add_candidate(search, &candidate);
     }
     return status;
+}
+
+#define SHARING_GAIN_LEAST 0.01 /* of a step: sharing costs transfers and buffers */
+
+/* Return whether replicas can share lanes to any use: whole lanes leave slots idle. */
+static bool may_share(const struct search *search, unsigned replicas)
+{
+    const struct planner_input *input = search->input;
+    double fastest = slot_speed(&input->slots[search->best_slots[0]]);
+    double slowest = slot_speed(&input->slots[search->best_slots[search->devices - 1]]);
+    unsigned whole = (input->lanes + replicas - 1) / replicas * replicas;
+    double idle = fastest > slowest ? replicas : whole - input->lanes; /* at most; lanes */
+    return input->shares_lanes && input->micro_batches_per_lane > 1 && replicas > 1 &&
+           idle >= SHARING_GAIN_LEAST * input->lanes;
 }
 
 static int consider_all(struct search *search)
@@ -393,7 +398,9 @@ static int consider_all(struct search *search)
             if ((input->replicas_wanted != 0 && replicas != input->replicas_wanted) ||
                 plan_shape_is(&input->avoided, stages, replicas))
                 continue;
-            int status = consider(search, stages, replicas);
+            int status = consider(search, stages, replicas, false);
+            if (status == 0 && may_share(search, replicas))
+                status = consider(search, stages, replicas, true);
             if (status < 0)
                 return status;
         }
@@ -414,6 +421,8 @@ static int compare_candidates(const void *a, const void *b)
         return devices < other_devices ? -1 : 1;
     if (left->shape.stage_count != right->shape.stage_count)
         return left->shape.stage_count < right->shape.stage_count ? -1 : 1;
+    if (left->shape.shares != right->shape.shares)
+        return left->shape.shares ? 1 : -1;
     return (left->shape.recompute > right->shape.recompute) -
            (left->shape.recompute < right->shape.recompute);
 }
@@ -464,13 +473,25 @@ static int find_best(struct search *search, unsigned wanted, unsigned *ret_count
     return 0;
 }
 
+/* Return whether a better choice differs from @candidate only in sharing lanes. */
+static bool is_listed(const struct planner_choice *choices, unsigned count,
+                      const struct candidate *candidate)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (choices[i].stage_count == candidate->shape.stage_count &&
+            choices[i].replica_count == candidate->shape.replica_count &&
+            choices[i].recompute == candidate->shape.recompute)
+            return true;
+    return false;
+}
+
 static void report_choices(const struct search *search, unsigned kept,
                            struct planner_choice *choices, unsigned *ret_count)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < search->candidate_count && count < PLANNER_CHOICES_MAX; i++) {
         const struct candidate *candidate = &search->candidates[i];
-        if (i >= kept && candidate->fits)
+        if ((i >= kept && candidate->fits) || is_listed(choices, count, candidate))
             continue;
         choices[count++] =
             (struct planner_choice){candidate->shape.stage_count,
@@ -480,50 +501,18 @@ static void report_choices(const struct search *search, unsigned kept,
                                     candidate->memory_bytes_max + search->input->process_bytes,
                                     candidate->shape.recompute,
                                     candidate->shape.deferred,
+                                    candidate->shape.shares,
                                     candidate->fits};
     }
     *ret_count = count;
 }
 
-/* Compute the speed of each replica, that of its slowest slot. Slots that @input does not list
- * count as reference slots. */
-static int replica_speeds(const struct planner_input *input, const struct plan_layout *layout,
-                          double **ret_speeds)
+static void free_arrays(struct plan_layout *layout)
 {
-    double *speeds = calloc(layout->replica_count, sizeof(*speeds));
-    if (!speeds)
-        return -ENOMEM;
-    for (unsigned i = 0; i < input->slot_count; i++) {
-        int rank = plan_layout_find(layout, input->slots[i].node, input->slots[i].slot);
-        if (rank < 0 || (unsigned)rank >= layout->worker_count)
-            continue;
-        double *speed = &speeds[(unsigned)rank / layout->stage_count];
-        *speed = fmin(*speed > 0 ? *speed : INFINITY, slot_speed(&input->slots[i]));
-    }
-    for (unsigned replica = 0; replica < layout->replica_count; replica++)
-        speeds[replica] = speeds[replica] > 0 ? speeds[replica] : 1;
-    *ret_speeds = speeds;
-    return 0;
-}
-
-/*
- * Split lanes by the speeds of the placed replicas. These may differ from the candidate's speeds,
- * because placement may give a replica a slow slot to keep it on one node.
- */
-static int split_unlike(const struct planner_input *input, const struct candidate *candidate,
-                        struct plan_layout *layout)
-{
-    AUTO_FREE double *speeds = NULL;
-    int status = replica_speeds(input, layout, &speeds);
-    if (status < 0)
-        return status;
-    lanes_split_unlike(input->lanes, speeds, layout->replica_count,
-                       fill_of(input, layout->stage_count), layout->replica_first_lane);
-    struct layout_shape placed = shape_of(input, layout->stage_count, layout->replica_count, speeds,
-                                          layout->replica_first_lane);
-    if (candidate->memory_limit != 0 && room_of(&placed) > room_of(&candidate->shape))
-        status = lanes_split(input->lanes, layout->replica_count, layout->replica_first_lane);
-    return status < 0 ? status : planner_predict(input, layout, &layout->predicted_step_seconds);
+    free(layout->workers);
+    free(layout->stage_first_unit);
+    free(layout->replica_first_lane);
+    free(layout->replica_head);
 }
 
 static void fill_workers(const struct planner_input *input, const unsigned *slots,
@@ -539,36 +528,53 @@ static void fill_workers(const struct planner_input *input, const unsigned *slot
     }
 }
 
+/* Return the micro-batches of a lane if replicas may share lanes; else 0. A step that is divided
+ * anew may cut lanes where the plan does not, which takes two more sums of each unit. */
+static unsigned shared_lane_size(const struct search *search, const struct candidate *best,
+                                 const unsigned *cuts)
+{
+    struct layout_shape shape = best->shape;
+    if (!search->input->shares_lanes)
+        return 0;
+    shape.buffers += 2;
+    bool has_room =
+        best->memory_limit == 0 || largest_memory(search, &shape, cuts) <= best->memory_limit;
+    return shape.shares || has_room ? search->input->micro_batches_per_lane : 0;
+}
+
 /* Fill the layout part of @layout from the best candidate. */
 static int fill_plan(const struct search *search, const struct candidate *best,
                      struct plan_layout *layout)
 {
     unsigned stages = best->shape.stage_count, replicas = best->shape.replica_count;
-    unsigned *cuts = calloc((size_t)stages + 1, sizeof(unsigned));
-    unsigned *lanes = calloc((size_t)replicas + 1, sizeof(unsigned));
-    struct plan_worker *workers = calloc((size_t)stages * replicas, sizeof(*workers));
+    struct plan_layout made = {
+        .workers = calloc((size_t)stages * replicas, sizeof(*made.workers)),
+        .stage_first_unit = calloc((size_t)stages + 1, sizeof(unsigned)),
+        .replica_first_lane = calloc((size_t)replicas + 1, sizeof(unsigned)),
+    };
     AUTO_FREE unsigned *slots = calloc((size_t)stages * replicas, sizeof(unsigned));
-    int status = !cuts || !lanes || !workers || !slots ? -ENOMEM : 0;
+    bool alike = slot_speed(&search->input->slots[search->best_slots[0]]) <= best->shape.slowest;
+    int status =
+        !made.stage_first_unit || !made.replica_first_lane || !made.workers || !slots ? -ENOMEM : 0;
     if (status == 0)
-        status = lanes_split(search->input->lanes, replicas, lanes);
+        status = shape_split_alike(search->input, &best->shape, &made);
     if (status == 0) {
-        partition_table_cuts(best->table, stages, cuts);
-        struct placement_request request = {stages, replicas, cuts, best->shape.slowest,
-                                            best->memory_limit};
+        partition_table_cuts(best->table, stages, made.stage_first_unit);
+        made.lane_micro_batches = shared_lane_size(search, best, made.stage_first_unit);
+        struct placement_request request = {stages, replicas, made.stage_first_unit,
+                                            best->shape.slowest, best->memory_limit};
         status = placement_assign(search->input, &request, slots);
     }
     if (status < 0) {
-        free(cuts);
-        free(lanes);
-        free(workers);
+        free_arrays(&made);
         return status;
     }
-    free(layout->workers);
-    free(layout->stage_first_unit);
-    free(layout->replica_first_lane);
-    layout->workers = workers;
-    layout->stage_first_unit = cuts;
-    layout->replica_first_lane = lanes;
+    free_arrays(layout);
+    layout->workers = made.workers;
+    layout->stage_first_unit = made.stage_first_unit;
+    layout->replica_first_lane = made.replica_first_lane;
+    layout->replica_head = made.replica_head;
+    layout->lane_micro_batches = made.lane_micro_batches;
     layout->stage_count = stages;
     layout->replica_count = replicas;
     layout->worker_count = stages * replicas;
@@ -577,8 +583,11 @@ static int fill_plan(const struct search *search, const struct candidate *best,
     layout->deferred = best->shape.deferred;
     layout->predicted_step_seconds = best->seconds;
     fill_workers(search->input, slots, layout);
-    bool alike = slot_speed(&search->input->slots[search->best_slots[0]]) <= best->shape.slowest;
-    return alike ? 0 : split_unlike(search->input, best, layout);
+    if (alike)
+        return 0;
+    status = shape_split_unlike(search->input, best->memory_limit ? &best->shape : NULL, layout);
+    return status < 0 ? status
+                      : planner_predict(search->input, layout, &layout->predicted_step_seconds);
 }
 
 static uint64_t largest_slot_bytes(const struct planner_input *input)
@@ -652,11 +661,13 @@ static int search_init(struct search *search, const struct planner_input *input)
     search->costs_of_stages = calloc(search->stages_max, sizeof(struct stage_cost));
     search->speeds = calloc(input->slot_count, sizeof(double));
     search->lanes = calloc((size_t)input->slot_count + 1, sizeof(unsigned));
+    search->heads = calloc((size_t)input->slot_count + 1, sizeof(unsigned));
+    search->buffers = calloc(2 * ((size_t)input->slot_count + 1), sizeof(unsigned));
     search->sums = calloc((size_t)input->slot_count + 1, sizeof(unsigned));
     search->subtrees = calloc((size_t)input->slot_count + 1, sizeof(double));
     if (!search->costs || !search->best_slots || !search->memory_least || !search->restricted ||
-        !cuts || !search->costs_of_stages || !search->speeds || !search->lanes || !search->sums ||
-        !search->subtrees)
+        !cuts || !search->costs_of_stages || !search->speeds || !search->lanes || !search->heads ||
+        !search->sums || !search->buffers || !search->subtrees)
         return -ENOMEM;
     for (unsigned unit = 0; unit < input->unit_count; unit++)
         search->costs[unit] = unit_seconds(input, unit);
@@ -678,7 +689,9 @@ static void search_done(struct search *search)
     free(search->costs_of_stages);
     free(search->speeds);
     free(search->lanes);
+    free(search->heads);
     free(search->sums);
+    free(search->buffers);
     free(search->subtrees);
     free(search->candidates);
 }
@@ -714,9 +727,7 @@ static bool kept_is_faster(const struct planner_input *input, double seconds)
     bool is_faster =
         run(input, &layout, NULL, NULL, &unread) == 0 && layout.predicted_step_seconds < seconds;
 
-    free(layout.workers);
-    free(layout.stage_first_unit);
-    free(layout.replica_first_lane);
+    free_arrays(&layout);
     return is_faster;
 }
 
@@ -734,20 +745,6 @@ int planner_run(const struct planner_input *input, struct plan_layout *layout,
     return run(&loading, layout, ret_choices, ret_choice_count, error);
 }
 
-static int shape_of_layout(const struct planner_input *input, const struct plan_layout *layout,
-                           struct layout_shape *ret_shape)
-{
-    AUTO_FREE double *speeds = NULL;
-    int status = replica_speeds(input, layout, &speeds);
-    if (status < 0)
-        return status;
-    *ret_shape = shape_of(input, layout->stage_count, layout->replica_count, speeds,
-                          layout->replica_first_lane);
-    ret_shape->recompute = layout->recompute;
-    ret_shape->deferred = layout->deferred;
-    return 0;
-}
-
 int planner_stage_costs(const struct planner_input *input, const struct plan_layout *layout,
                         struct stage_cost *ret_costs, unsigned *ret_micro_batches)
 {
@@ -756,7 +753,7 @@ int planner_stage_costs(const struct planner_input *input, const struct plan_lay
     if (status < 0)
         return status;
     stage_costs(input, &shape, layout->stage_first_unit, ret_costs);
-    *ret_micro_batches = shape.lanes_held * input->micro_batches_per_lane;
+    *ret_micro_batches = shape.micro_batches;
     return 0;
 }
 

@@ -86,10 +86,11 @@ struct planner_input {
     unsigned stages_wanted, replicas_wanted; /* 0: any; else only this K or R */
     struct plan_shape avoided;               /* no layout of this K and R */
     bool defers_nothing;                     /* 1F1B, even where memory allows more */
-    struct planner_kept kept;                /* useful if the first stage has all these units; */
-    bool kept_alone;                         /* and is the only stage */
-    unsigned first_units_least;              /* the first stage has at least this many units */
-    size_t process_bytes; /* elastic/planner/process_memory.h; 0: slots have device memory */
+    bool shares_lanes;          /* replicas may share lanes (worker/step/lane_relay.h) */
+    struct planner_kept kept;   /* useful if the first stage has all these units; */
+    bool kept_alone;            /* and is the only stage */
+    unsigned first_units_least; /* the first stage has at least this many units */
+    size_t process_bytes;       /* elastic/planner/process_memory.h; 0: slots have device memory */
 };
 
 struct planner_choice {
@@ -99,6 +100,7 @@ struct planner_choice {
     size_t memory_bytes_max;
     enum plan_recompute recompute; /* the lowest level that fits, or the highest if none fits */
     unsigned deferred;             /* the most weight gradients that fit; 0: 1F1B */
+    bool shares_lanes;             /* between replicas */
     bool fits;                     /* in every slot's memory */
 };
 
@@ -106,12 +108,13 @@ struct planner_choice {
 
 /**
  * planner_run() - fill @layout: counts, workers, stage_first_unit,
- * replica_first_lane, prediction
+ * replica_first_lane, replica_head, prediction
  * @ret_choices: the best candidates in order, for `firnctl plan`; may be NULL
  *
  * With kept outputs, the best layout whose first stage can load them competes with the best of all.
  * Ties go to fewer devices, then to fewer stages. Layouts that do not fit come last among the
- * choices. Their `fits` is false and their time is only a lower bound.
+ * choices. Their `fits` is false and their time is only a lower bound. Layouts that differ from a
+ * better one only in that they share lanes, or share none, are left out.
  *
  * Return: 0; -ENOSPC (no layout fits the memory or the pins; @error names the cause and the missing
  * amount); -ENOMEM

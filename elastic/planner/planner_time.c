@@ -9,6 +9,8 @@
  * begins when the backwards are done (an upper estimate: it overlaps), moves each trained byte
  * twice except the replica's own share, and more often when a replica's lanes are not one subtree;
  * the optimizer processes bytes at a fixed rate. The commit is one message up and one down a tree.
+ * The sum of a shared lane's head travels while its owner computes all but one lane's worth of
+ * micro-batches, and costs what takes longer than that.
  */
 #include "elastic/planner/planner_time.h"
 
@@ -66,12 +68,6 @@ void stage_costs(const struct planner_input *input, const struct layout_shape *s
     }
 }
 
-static unsigned micro_batch_count(const struct planner_input *input,
-                                  const struct layout_shape *shape)
-{
-    return shape->lanes_held * input->micro_batches_per_lane;
-}
-
 static size_t largest_trained_bytes(const struct layout_shape *shape,
                                     const struct stage_cost *costs)
 {
@@ -117,7 +113,7 @@ double time_bound(const struct planner_input *input, const struct layout_shape *
                   const struct stage_cost *costs)
 {
     unsigned stages = shape->stage_count;
-    double count = micro_batch_count(input, shape), bound = 0, ahead = 0;
+    double count = shape->micro_batches, bound = 0, ahead = 0;
     struct way behind = {0};
     for (unsigned stage = 0; stage < stages; stage++)
         ahead += way_through(&costs[stage]).down + way_through(&costs[stage]).back;
@@ -149,10 +145,23 @@ double subtrees_even(unsigned lanes, unsigned replicas)
     return (double)subtrees / replicas;
 }
 
+/* Return the seconds that a replica waits for the head of a lane, when its own part of the step
+ * takes @seconds. */
+static double head_seconds(const struct planner_input *input, const struct layout_shape *shape,
+                           const struct stage_cost *costs, double seconds)
+{
+    if (!shape->shares)
+        return 0;
+    double passing = input->link_latency_seconds +
+                     (double)largest_trained_bytes(shape, costs) / input->link_bytes_per_second;
+    double others = 1 - (double)input->micro_batches_per_lane / shape->micro_batches;
+    return fmax(0, passing - others * seconds);
+}
+
 int time_predict(const struct planner_input *input, const struct layout_shape *shape,
                  const struct stage_cost *costs, struct time_prediction *ret_time)
 {
-    unsigned count = micro_batch_count(input, shape);
+    unsigned count = shape->micro_batches;
     double seconds, busy = 0;
     int status = pipeline_seconds(costs, shape->stage_count, count, &seconds);
     if (status < 0)
@@ -162,18 +171,28 @@ int time_predict(const struct planner_input *input, const struct layout_shape *s
     ret_time->bubble_share = seconds > 0 ? 1 - busy / (seconds * shape->stage_count) : 0;
     double subtrees =
         shape->subtrees > 0 ? shape->subtrees : subtrees_even(input->lanes, shape->replica_count);
-    ret_time->step_seconds = seconds + closing_seconds(input, shape, costs, subtrees);
+    ret_time->step_seconds = seconds + head_seconds(input, shape, costs, seconds) +
+                             closing_seconds(input, shape, costs, subtrees);
     return 0;
 }
 
-unsigned gradient_buffers(unsigned lanes_held)
+unsigned layout_buffers(const struct plan_layout *layout, unsigned replica)
 {
-    unsigned buffers = 1;
-    while (lanes_held > 1) {
-        lanes_held /= 2;
-        buffers++;
+    const unsigned *first = &layout->replica_first_lane[replica];
+    return lanes_buffers(first[0], first[1], plan_layout_head(layout, replica) > 0,
+                         plan_layout_head(layout, replica + 1) > 0);
+}
+
+unsigned buffers_even(unsigned lanes, unsigned micro_batches, unsigned replicas)
+{
+    uint64_t total = (uint64_t)lanes * MAX(1u, micro_batches);
+    unsigned most = 0, batches = MAX(1u, micro_batches);
+    for (unsigned replica = 0; replica < replicas; replica++) {
+        uint64_t begin = total * replica / replicas, end = total * (replica + 1) / replicas;
+        most = MAX(most, lanes_buffers((unsigned)(begin / batches), (unsigned)(end / batches),
+                                       begin % batches > 0, end % batches > 0));
     }
-    return buffers;
+    return most;
 }
 
 static unsigned room_of(unsigned subtrees, unsigned own_least, unsigned replicas)

@@ -24,10 +24,11 @@ struct stage_cost {
 
 struct layout_shape {
     unsigned stage_count, replica_count;
-    unsigned lanes_held; /* by the slowest replica */
-    double speed;        /* of the slowest replica */
-    unsigned lanes_most; /* largest number in any replica */
-    double slowest;      /* speed of the slowest slot */
+    unsigned micro_batches; /* of the slowest replica, in one step */
+    double speed;           /* of the slowest replica */
+    unsigned buffers;       /* of gradients: the most of any replica */
+    bool shares;            /* replicas share lanes */
+    double slowest;         /* speed of the slowest slot */
     enum plan_recompute recompute;
     unsigned deferred; /* plan_layout.deferred */
     unsigned sums;     /* sums_room() */
@@ -64,11 +65,12 @@ struct time_prediction {
 int time_predict(const struct planner_input *input, const struct layout_shape *shape,
                  const struct stage_cost *costs, struct time_prediction *ret_time) CHECK_RESULT;
 
-/**
- * gradient_buffers() - return the number of gradient buffers of a replica that runs @lanes_held
- * lanes in sequence
- */
-unsigned gradient_buffers(unsigned lanes_held);
+/** layout_buffers() - return the gradient buffers of a unit in @replica of @layout */
+unsigned layout_buffers(const struct plan_layout *layout, unsigned replica);
+/** buffers_even() - return the most gradient buffers in any of @replicas with equal numbers of
+ * lanes, or nearly equal; O(lanes)
+ * @micro_batches: of a lane, if replicas share lanes; else 0 */
+unsigned buffers_even(unsigned lanes, unsigned micro_batches, unsigned replicas);
 
 /** subtrees_even() - return the mean number of partial sums that each of @replicas with nearly
  * equal numbers of lanes contributes to a reduction; O(lanes) */
@@ -90,13 +92,10 @@ unsigned sums_room(unsigned lanes, unsigned replicas, const unsigned *first_lane
  */
 unsigned sums_room_even(unsigned lanes, unsigned replicas);
 
-/**
- * gradient_room() - return the gradient buffers of a replica that runs @lanes_held lanes, plus
- * @sums
- */
-static inline unsigned gradient_room(unsigned lanes_held, unsigned sums)
+/** gradient_room() - return the room of @buffers and @sums */
+static inline unsigned gradient_room(unsigned buffers, unsigned sums)
 {
-    return ROOM_PARTS * gradient_buffers(lanes_held) + sums;
+    return ROOM_PARTS * buffers + sums;
 }
 
 /* The part of a stage's memory that does not depend on its position. It grows unit by unit. */

@@ -201,6 +201,14 @@ static unsigned most_threads(const struct planner_slot *slots, unsigned slot_cou
     return most;
 }
 
+static bool any_gpu(const struct planner_slot *slots, unsigned slot_count)
+{
+    for (unsigned i = 0; i < slot_count; i++)
+        if (slots[i].gpu)
+            return true;
+    return false;
+}
+
 void planner_job(const struct job_spec *spec, unsigned frozen_layers,
                  const struct planner_slot *slots, unsigned slot_count, struct planner_unit *units,
                  struct planner_input *ret_input)
@@ -219,6 +227,7 @@ void planner_job(const struct job_spec *spec, unsigned frozen_layers,
         .micro_batches_per_lane = spec->train.micro_batches_per_lane,
         .link_bytes_per_second = rates.link_bytes_per_second,
         .link_latency_seconds = rates.link_latency_seconds,
+        .shares_lanes = !any_gpu(slots, slot_count),
         .defers_nothing = spec->elastic.pipeline == JOB_PIPELINE_1F1B,
         .kept_alone = !rates.host_memory, /* worker/step/frozen_prefix.h */
         .process_bytes =

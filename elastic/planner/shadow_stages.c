@@ -106,11 +106,10 @@ static void measure(struct copies *copies)
                               plan->layout.replica_first_lane);
     for (unsigned rank = 0; rank < plan->layout.worker_count; rank++) {
         unsigned stage = rank % plan->layout.stage_count, replica = rank / plan->layout.stage_count;
-        unsigned lanes =
-            plan->layout.replica_first_lane[replica + 1] - plan->layout.replica_first_lane[replica];
         copies->used_bytes[rank] = layout_stage_bytes(
             copies->input->units, plan->layout.stage_first_unit, plan->layout.stage_count, stage,
-            gradient_room(lanes, sums), plan->layout.recompute, plan->layout.deferred);
+            gradient_room(layout_buffers(&plan->layout, replica), sums), plan->layout.recompute,
+            plan->layout.deferred);
     }
 }
 

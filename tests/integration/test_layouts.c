@@ -33,25 +33,31 @@ static struct job_spec small_job(const char *family)
     return spec;
 }
 
-static void train(struct crew *crew, const struct job_spec *spec, unsigned stages,
-                  unsigned replicas)
+/* The numbers of a layout; SHARES: 1: replicas share lanes; DEFERRED: weight gradients. */
+enum { STAGES, REPLICAS, SHARES, DEFERRED, LAYOUT_NUMBERS };
+
+static void train(struct crew *crew, const struct job_spec *spec, const unsigned *layout)
 {
+    unsigned stages = layout[STAGES], replicas = layout[REPLICAS];
+
     crew_init(crew, spec);
     for (unsigned slot = 0; slot < stages * replicas; slot++)
         crew_spawn(crew, slot);
     struct plan *plan = crew_plan(crew, stages, replicas);
+    if (layout[SHARES])
+        crew_share_lanes(crew, plan);
+    plan->layout.deferred = layout[DEFERRED];
     crew_send(crew, plan, CONTROL_SWITCH);
     crew_pump(crew, crew_finished, NULL, 120);
     plan_free(plan);
 }
 
-static char *run_layout(const struct job_spec *spec, unsigned stages, unsigned replicas,
-                        char ret_digest[33])
+static char *run_layout(const struct job_spec *spec, const unsigned *layout, char ret_digest[33])
 {
     struct crew crew;
     char *exact;
 
-    train(&crew, spec, stages, replicas);
+    train(&crew, spec, layout);
     exact = crew_exact(&crew, 0);
     crew_digest(&crew, STEPS, ret_digest);
     crew_done(&crew);
@@ -60,24 +66,29 @@ static char *run_layout(const struct job_spec *spec, unsigned stages, unsigned r
 
 /* Compare each of @layouts with one worker alone. Return the metrics of that worker, to be freed.
  */
-static char *expect_same(const struct job_spec *spec, const unsigned (*layouts)[2], size_t count)
+static const unsigned alone[LAYOUT_NUMBERS] = {1, 1}, square[LAYOUT_NUMBERS] = {2, 2};
+
+static char *expect_same(const struct job_spec *spec, const unsigned (*layouts)[LAYOUT_NUMBERS],
+                         size_t count)
 {
     char digest[33], other_digest[33];
-    char *alone = run_layout(spec, 1, 1, digest);
+    char *metrics = run_layout(spec, alone, digest);
     unsigned lines = 0;
 
-    for (const char *at = alone; (at = strchr(at, '\n')); at++)
+    for (const char *at = metrics; (at = strchr(at, '\n')); at++)
         lines++;
     assert_int_equal(lines, STEPS);
     for (size_t i = 0; i < count; i++) {
-        AUTO_FREE char *other = run_layout(spec, layouts[i][0], layouts[i][1], other_digest);
-        print_message("%u x %u: %s\n", layouts[i][0], layouts[i][1], other_digest);
-        crew_expect_same(alone, other, digest, other_digest);
+        AUTO_FREE char *other = run_layout(spec, layouts[i], other_digest);
+        print_message("%u x %u%s: %s\n", layouts[i][STAGES], layouts[i][REPLICAS],
+                      layouts[i][SHARES] ? " with shared lanes" : "", other_digest);
+        crew_expect_same(metrics, other, digest, other_digest);
     }
-    return alone;
+    return metrics;
 }
 
-static void expect_same_bits(const char *family, const unsigned (*layouts)[2], size_t count)
+static void expect_same_bits(const char *family, const unsigned (*layouts)[LAYOUT_NUMBERS],
+                             size_t count)
 {
     struct job_spec spec = small_job(family);
 
@@ -94,7 +105,7 @@ static char *last_line(unsigned steps)
     spec.train.steps = steps;
     spec.train.optimizer.schedule = JOB_SCHEDULE_CONSTANT;
     spec.checkpoint.every = 0;
-    train(&crew, &spec, 2, 2);
+    train(&crew, &spec, square);
     AUTO_FREE char *exact = crew_exact(&crew, 0);
     crew_done(&crew);
     exact[strlen(exact) - 1] = '\0';
@@ -119,16 +130,30 @@ static void test_the_finished_model_is_evaluated(void **state)
 
 static void test_every_layout_gives_the_same_bits(void **state)
 {
-    static const unsigned layouts[][2] = {{1, 2}, {1, 3}, {1, 6}, {2, 1}, {2, 2}, {2, 3}, {3, 1},
-                                          {3, 2}, {6, 1}, {1, 5}, {5, 1}, {1, 4}, {4, 1}};
+    static const unsigned layouts[][LAYOUT_NUMBERS] = {{1, 2}, {1, 3}, {1, 6}, {2, 1}, {2, 2},
+                                                       {2, 3}, {3, 1}, {3, 2}, {6, 1}, {1, 5},
+                                                       {5, 1}, {1, 4}, {4, 1}};
 
     (void)state;
     expect_same_bits(CREW_GPT2, layouts, ARRAY_COUNT(layouts));
 }
 
+/* Also with split backwards, layers that freeze, and a part that ends where a lane does. */
+static void test_so_do_replicas_that_share_lanes(void **state)
+{
+    static const unsigned layouts[][LAYOUT_NUMBERS] = {
+        {1, 4, 1}, {1, 5, 1}, {2, 4, 1, 1}, {3, 4, 1, 2}, {2, 5, 1}, {1, 5},
+    };
+    struct job_spec spec = small_job(CREW_GPT2);
+
+    (void)state;
+    spec.train.micro_batches_per_lane = 7;
+    free(expect_same(&spec, layouts, ARRAY_COUNT(layouts)));
+}
+
 static void test_so_does_llama(void **state)
 {
-    static const unsigned layouts[][2] = {{2, 2}, {3, 1}};
+    static const unsigned layouts[][LAYOUT_NUMBERS] = {{2, 2}, {3, 1}};
 
     (void)state;
     expect_same_bits(LLAMA, layouts, ARRAY_COUNT(layouts));
@@ -136,7 +161,7 @@ static void test_so_does_llama(void **state)
 
 static void test_so_do_its_relatives(void **state)
 {
-    static const unsigned layouts[][2] = {{2, 3}};
+    static const unsigned layouts[][LAYOUT_NUMBERS] = {{2, 3}};
 
     (void)state;
     expect_same_bits(QWEN2, layouts, ARRAY_COUNT(layouts));
@@ -146,13 +171,13 @@ static void test_so_do_its_relatives(void **state)
 /* A job begins from another job's result, in a folder that Hugging Face's tools read. */
 static void test_so_does_a_job_from_a_folder(void **state)
 {
-    static const unsigned layouts[][2] = {{2, 2}};
+    static const unsigned layouts[][LAYOUT_NUMBERS] = {{2, 2}};
     struct job_spec spec = small_job(LLAMA);
     struct crew crew;
     char family[2048], folder[512], checkpoint[1024];
 
     (void)state;
-    train(&crew, &spec, 1, 1);
+    train(&crew, &spec, alone);
     snprintf(folder, sizeof(folder), "%s/checkpoints", crew.dir);
     checkpoint_path(folder, STEPS, checkpoint);
     /* freezing has untied the table */
@@ -164,7 +189,7 @@ static void test_so_does_a_job_from_a_folder(void **state)
 /* Expect the same bits on several layouts, with layers that freeze and thaw at least so often. */
 static void expect_turns(const struct job_spec *spec, unsigned least_frozen, unsigned least_thawed)
 {
-    static const unsigned layouts[][2] = {{1, 3}, {2, 1}, {2, 3}, {3, 2}, {6, 1}};
+    static const unsigned layouts[][LAYOUT_NUMBERS] = {{1, 3}, {2, 1}, {2, 3}, {3, 2}, {6, 1}};
     AUTO_FREE char *exact = expect_same(spec, layouts, ARRAY_COUNT(layouts));
     unsigned frozen, thawed;
 
@@ -218,6 +243,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_finished_model_is_evaluated),
         cmocka_unit_test(test_every_layout_gives_the_same_bits),
+        cmocka_unit_test(test_so_do_replicas_that_share_lanes),
         cmocka_unit_test(test_so_does_llama),
         cmocka_unit_test(test_so_do_its_relatives),
         cmocka_unit_test(test_so_does_a_job_from_a_folder),

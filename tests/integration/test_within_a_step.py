@@ -2,6 +2,7 @@
 """A failure or a change within a step costs what was lost, not the step."""
 import pathlib
 import re
+import signal
 import time
 import unittest
 
@@ -18,6 +19,9 @@ MICRO_BATCHES_OF_MOVE = 6000  # a step whose rest is longer than a node's start 
 # thirds of the time of the one before because the machine does less beside it.
 NOTICE = 0.5
 LONGER = {**LONG, "train__micro_batches_per_lane": MICRO_BATCHES_OF_JOIN, "train__steps": 3, "checkpoint__every": 3}
+# Steps of about 5 s, whose last fifth is shorter than the failure timeout; sums of small units are not kept at the end of one.
+WIDER = {**LONG, "model__width": 64, "train__micro_batches_per_lane": 1000, "train__steps": 3, "checkpoint__every": 3,
+         "elastic__freeze": {"policy": "none"}}
 EVALUATED = 12000  # micro-batches of an evaluation that is longer than the start of a node
 GOES_ON = re.compile(r"step (\d+) goes on with (\d+) of (\d+) micro-batches done")
 
@@ -77,11 +81,12 @@ class WithinAStep(JobTest):
         self.assertEqual(job.exact(), other.exact())
         self.assertEqual(job.digests(), other.digests())
 
-    def strike_half_way(self, victim, least, **wishes):
+    def strike_half_way(self, victim, least, slots=2, **wishes):
         """A worker dies in the middle of a step, of which at least so many micro-batches are kept."""
-        with Cluster(self.id(), nodes=2, slots=2) as cluster:
+        with Cluster(self.id(), nodes=2, slots=slots) as cluster:
             job = LongJob(cluster, **LONG).submit(**wishes)
-            job.wait_running(4)
+            plan = job.wait_running(wishes["stages"] * wishes["replicas"])
+            self.assertEqual("replica_head" in plan, 12 % wishes["replicas"] > 0)
             job.within_a_step()
             kill(job.rank_of(victim)[1])
             job.wait_completed(seconds=300)
@@ -97,6 +102,27 @@ class WithinAStep(JobTest):
 
     def test_first_replica_dies(self):
         self.strike_half_way(0, MICRO_BATCHES / 8, stages=1, replicas=4)
+
+    def test_replica_that_shares_lanes_dies(self):
+        """It computes the head of one lane and the rest of another."""
+        self.strike_half_way(2, MICRO_BATCHES / 8, slots=3, stages=1, replicas=5)
+
+    def test_owner_of_a_shared_lane_hangs_at_the_end(self):
+        """The others have finished their parts: what they have stays, the head of the owner's lane and its loss too."""
+        with Cluster(self.id(), nodes=2, slots=3) as cluster:
+            undisturbed = LongJob(cluster, name="undisturbed", **WIDER).submit(stages=1, replicas=6)
+            undisturbed.wait_completed(seconds=300)
+            job = LongJob(cluster, **WIDER).submit(stages=1, replicas=5)
+            job.wait_running(5)
+            job.within_a_step(0.8)
+            _, pid = job.rank_of(2)
+            cluster.note("the worker of rank 2 hangs")
+            kill(pid, signal.SIGSTOP)
+            cluster.wait("a step goes on", job.kept, 60)
+            kill(pid)
+            job.wait_completed(seconds=300)
+            self.assert_same(job, undisturbed)
+            self.assertGreater(job.kept()[0][1], 12 * 1000 * 2 / 3)
 
     def test_stage_of_one_replica_dies(self):
         self.strike_half_way(2, MICRO_BATCHES / 32, stages=2, replicas=2)

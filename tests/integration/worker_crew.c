@@ -1,5 +1,6 @@
 #include "integration/worker_crew.h"
 #include "elastic/job/job_spec.h"
+#include "elastic/plan/lanes.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -250,6 +251,22 @@ struct plan *crew_plan(struct crew *crew, unsigned stage_count, unsigned replica
                  "127.0.0.1:%u", crew->port + i);
     }
     return plan;
+}
+
+void crew_share_lanes(const struct crew *crew, struct plan *plan)
+{
+    const struct job_training *train = &crew->spec.train;
+    struct plan_layout *layout = &plan->layout;
+    bool shares = false;
+
+    layout->lane_micro_batches = train->micro_batches_per_lane;
+    layout->replica_head = calloc(layout->replica_count + 1, sizeof(unsigned));
+    assert_true(lanes_share(train->lanes, train->micro_batches_per_lane, NULL,
+                            layout->replica_count, 0, layout->replica_first_lane,
+                            layout->replica_head));
+    for (unsigned replica = 0; replica < layout->replica_count; replica++)
+        shares = shares || layout->replica_head[replica] > 0;
+    assert_true(shares);
 }
 
 static void send_message(struct crew *crew, unsigned slot, const struct control_message *message)

@@ -61,6 +61,8 @@ void crew_spawn(struct crew *crew, unsigned slot);
 /** crew_plan() - plan K x R over slots [0, K*R) with even units and lanes, the next generation and
  * no moves */
 struct plan *crew_plan(struct crew *crew, unsigned stage_count, unsigned replica_count);
+/** crew_share_lanes() - let the replicas of @plan share lanes; fail if that shares none */
+void crew_share_lanes(const struct crew *crew, struct plan *plan);
 /** crew_send() - send the plan to every worker, as PREPARE or SWITCH */
 void crew_send(struct crew *crew, const struct plan *plan, enum control_type type);
 /** crew_pump() - Take the workers' messages until @done returns true. Fail the test, with the end

@@ -97,6 +97,7 @@ const char *const sim_bug_names[BUG_COUNT] = {
     [BUG_HOLD_BEFORE_MOMENTS] = "hold-before-moments",
     [BUG_KEPT_PARTIAL] = "kept-partial",
     [BUG_HOLD_BEFORE_SUMS] = "hold-before-sums",
+    [BUG_LONE_REST] = "lone-rest",
 };
 
 static void describe_job(struct sim *sim)
@@ -207,8 +208,9 @@ static void limit_memory(struct sim *sim, unsigned slots)
     struct planner_unit units[SIM_UNITS];
     const struct slot_rates rates = slot_rates(false, JOB_PRECISION_F32);
     planner_units(&sim->spec.model, &sim->spec.train, 0, &rates, units);
-    size_t whole = planner_stage_bytes(units, 0, SIM_UNITS, 1, gradient_room(SIM_LANES, 0),
-                                       PLAN_RECOMPUTE_NONE, 0);
+    size_t whole =
+        planner_stage_bytes(units, 0, SIM_UNITS, 1, gradient_room(buffers_even(SIM_LANES, 0, 1), 0),
+                            PLAN_RECOMPUTE_NONE, 0);
     size_t process = process_bytes(&sim->spec.model, 1);
     if (slots >= 6 && sim_chance(sim, STREAM_SETUP, 40))
         sim->slot_memory = process + whole / 2;
@@ -227,7 +229,8 @@ static void make_exposed(struct sim *sim, unsigned slots)
     const struct slot_rates rates = slot_rates(false, JOB_PRECISION_F32);
     planner_units(&sim->spec.model, &sim->spec.train, 0, &rates, units);
     if (slots < 3 || sim_chance(sim, STREAM_SETUP, 30)) {
-        size_t whole = planner_stage_bytes(units, 0, SIM_UNITS, 1, gradient_room(SIM_LANES, 0),
+        size_t whole = planner_stage_bytes(units, 0, SIM_UNITS, 1,
+                                           gradient_room(buffers_even(SIM_LANES, 0, 1), 0),
                                            PLAN_RECOMPUTE_FULL, 0);
         sim->slot_memory = slots >= 3 ? process_bytes(&sim->spec.model, 1) + whole * 9 / 10 : 0;
         return;

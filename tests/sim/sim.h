@@ -90,6 +90,7 @@ enum sim_bug {
     BUG_HOLD_BEFORE_MOMENTS,
     BUG_KEPT_PARTIAL,
     BUG_HOLD_BEFORE_SUMS,
+    BUG_LONE_REST,
     BUG_COUNT,
 };
 extern const char *const sim_bug_names[BUG_COUNT];

@@ -26,8 +26,10 @@ enum tag_kind {
     TAG_HAS_PLAN,        /* within a step: a subtree of ranks has the next plan */
     TAG_CHECKPOINT_VOTE, /* within a step: index 0: votes, up the commit tree; 1: the answer */
     TAG_NUMERICS,        /* vote on algorithms, after TAG_ROUTE */
-    TAG_SUMS, /* offers of sums of a step in progress and their answers, before TAG_DIVISION */
-    TAG_SUM,  /* index: unit of a sum that was asked for */
+    TAG_SUMS,      /* offers of sums of a step in progress and their answers, before TAG_DIVISION */
+    TAG_SUM,       /* index: unit of a sum that was asked for */
+    TAG_HEAD_SUM,  /* index: unit of a lane's head, to the replica that computes the rest */
+    TAG_HEAD_LOSS, /* of that head */
 };
 
 /* kind: 8 bits, step: 24 (steps in flight never differ by more than one), index: 24, low 8 free */

@@ -9,6 +9,7 @@
 #include "worker/step/gradient_norm.h"
 #include "worker/step/job_dataset.h"
 #include "worker/step/kept_step.h"
+#include "worker/step/lane_relay.h"
 #include "worker/step/memory.h"
 #include "worker/step/pipeline.h"
 #include "worker/step/reduction.h"
@@ -58,7 +59,7 @@ static int take_share(struct engine *engine, const struct step_division *divisio
     struct engine_share *share = &engine->share;
 
     share->division = malloc(sizeof(*share->division));
-    share->runs = calloc(training->lanes, sizeof(*share->runs));
+    share->runs = calloc((size_t)training->lanes + 1, sizeof(*share->runs));
     share->loss_counts = calloc(training->lanes, sizeof(*share->loss_counts));
     if (!share->division || !share->runs || !share->loss_counts)
         return -ENOMEM;
@@ -92,7 +93,7 @@ static int make_buffers(struct engine *engine)
 }
 
 /* The queue has room for each message of a step once: no message is queued twice. */
-static int make_links(struct engine *engine)
+static int make_links(struct engine *engine, struct error *error)
 {
     int status = send_queue_new(schedule_slots(&engine->position) + 2 * engine->part.unit_count + 2,
                                 engine->routes->guard, &engine->channels.send_queue);
@@ -101,6 +102,8 @@ static int make_links(struct engine *engine)
         status = pipeline_open(engine);
     if (!status)
         status = reduction_new(engine, &engine->reduction);
+    if (!status)
+        status = lane_relay_new(engine, &engine->share.relay, error);
     return status ? status : tied_embedding_new(engine, &engine->tie);
 }
 
@@ -207,7 +210,8 @@ static int make_all(struct engine *engine, const struct engine_options *options,
         status = make_stage(engine, error);
     if (!status)
         status = frozen_prefix_open(engine, options->frozen);
-    if (!status && (status = make_buffers(engine)) == 0 && (status = make_links(engine)) == 0)
+    if (!status && (status = make_buffers(engine)) == 0 &&
+        (status = make_links(engine, error)) == 0)
         status = make_shadow(engine);
     if (!status)
         status = gradient_norm_new(engine->state, &engine->squares);
@@ -262,6 +266,7 @@ static void close_links(struct engine *engine)
     if (engine->channels.send_queue)
         send_queue_drop(engine->channels.send_queue);
     pipeline_close(engine);
+    lane_relay_close(engine->share.relay);
     reduction_free(engine->reduction);
     tied_embedding_free(engine->tie);
     shadow_free(engine->shadow);
@@ -339,6 +344,7 @@ static void begin_record(struct engine *engine)
     engine->share.computes = true;
     memset(engine->share.loss_counts, 0,
            state->spec->train.lanes * sizeof(*engine->share.loss_counts));
+    lane_relay_forget(engine->share.relay);
     gradients_begin(engine->gradients);
     kept_step_restore(engine->share.kept, engine);
     kept_step_free(engine->share.kept);
@@ -430,12 +436,16 @@ static int run(struct engine *engine)
     int status = reduction_expect(engine->reduction);
 
     if (!status)
+        status = lane_relay_begin(engine->share.relay);
+    if (!status)
         status = shadow_begin(engine->shadow);
     engine_look(engine, true);
     if (!status)
         status = arriving_units_begin(engine);
     if (!status)
         status = pipeline_run(engine);
+    if (!status)
+        status = lane_relay_finish(engine->share.relay);
     if (!status)
         status = finish_sums(engine);
     if (!status)
@@ -462,6 +472,7 @@ int engine_compute(struct engine *engine, struct error *error)
     status = routes_compare(engine->routes, engine->state->hold.step);
     if (status)
         return links_broke(engine, status, error);
+    lane_relay_hide_loss(engine->share.relay);
     engine->state->holds = true;
     engine->share.computes = false;
     count_frozen(engine);

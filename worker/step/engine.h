@@ -24,6 +24,7 @@
 
 struct handover;
 struct kept_step;
+struct lane_relay;
 struct loss_ring;
 struct moved_sums;
 struct recorder;
@@ -72,9 +73,10 @@ struct engine_share {
     struct step_division *division; /* owned */
     struct lane_run *runs;
     unsigned run_count;
-    unsigned *loss_counts;  /* per lane: the number of micro-batches in hold.lane_losses */
-    struct kept_step *kept; /* of the step that this engine begins with; NULL: none */
-    bool computes;          /* a step has begun, and this rank does not hold it yet */
+    unsigned *loss_counts;    /* per lane: the number of micro-batches in hold.lane_losses */
+    struct lane_relay *relay; /* of the lanes that it shares with other replicas; NULL: none */
+    struct kept_step *kept;   /* of the step that this engine begins with; NULL: none */
+    bool computes;            /* a step has begun, and this rank does not hold it yet */
 };
 
 /* The channels to the previous and the next stage. */

@@ -16,6 +16,7 @@ struct gradients {
     float **buffers;               /* unit_count * depth; NULL: frozen */
     struct lane_sum *sums;         /* unit_count * depth: the sums in the buffers */
     bool adopted;                  /* the first step begins with sums */
+    struct lane_run passed;        /* the head that another replica passes on; end 0: none */
     unsigned subtree_count;        /* at least 1 */
     float **subtrees;              /* unit_count * subtree_count */
     float **reduced;               /* unit_count */
@@ -86,20 +87,22 @@ static bool merge(struct lane_sum *sums, unsigned depth, unsigned lanes, unsigne
     return true;
 }
 
-static void add_lane(struct lane_sum *sums, unsigned depth, unsigned lanes, unsigned lane,
-                     unsigned micro_batches, unsigned *ret_used)
+/* Add a run to the sums; a head does not merge, because its lane is not complete. */
+static void add_run(struct lane_sum *sums, unsigned depth, const struct step_division *division,
+                    const struct lane_run *run, unsigned *ret_used)
 {
-    unsigned left, right, place = place_of(sums, depth, lane);
+    unsigned left, right, place = place_of(sums, depth, run->lane);
 
-    sums[place] = (struct lane_sum){{lane, 1}, micro_batches};
+    sums[place] = (struct lane_sum){{run->lane, 1}, run->end};
     *ret_used = MAX(*ret_used, place + 1);
-    while (merge(sums, depth, lanes, &place, &left, &right))
+    while (run->end == division->micro_batches &&
+           merge(sums, depth, division->lanes, &place, &left, &right))
         ;
 }
 
 /* Run the lanes without data: @sums becomes the content of the buffers at the end. Return the
  * number of buffers used. */
-static unsigned play(struct lane_sum *sums, unsigned lanes, unsigned micro_batches,
+static unsigned play(struct lane_sum *sums, const struct step_division *division,
                      const struct lane_run *runs, unsigned run_count)
 {
     unsigned used = 0;
@@ -108,19 +111,39 @@ static unsigned play(struct lane_sum *sums, unsigned lanes, unsigned micro_batch
         if (sums[i].span.count)
             used = i + 1;
     for (unsigned i = 0; i < run_count; i++)
-        if (!has(sums, SUMS_MAX, runs[i].lane, micro_batches - 1))
-            add_lane(sums, SUMS_MAX, lanes, runs[i].lane, micro_batches, &used);
+        if (!has(sums, SUMS_MAX, runs[i].lane, runs[i].end - 1))
+            add_run(sums, SUMS_MAX, division, &runs[i], &used);
     return used;
 }
 
-unsigned gradients_depth(unsigned lanes, struct lane_tree_span lane_range)
+/* Return the head that another replica passes on to @replica; end 0: none. */
+static struct lane_run passed_head(const struct step_division *division, unsigned replica)
 {
-    struct lane_sum sums[SUMS_MAX] = {0};
-    unsigned used = 0;
+    for (unsigned lane = 0; lane < division->lanes; lane++)
+        if (division->owners[lane] == replica && division->heads[lane] > 0)
+            return (struct lane_run){lane, 0, division->heads[lane]};
+    return (struct lane_run){0};
+}
 
-    for (unsigned i = 0; i < lane_range.count; i++)
-        add_lane(sums, SUMS_MAX, lanes, lane_range.first + i, 1, &used);
-    return MAX(1u, used);
+/* Give the head that is passed on its buffer from the beginning of a step: it may arrive early. */
+static void expect_head(struct lane_sum *sums, const struct lane_run *passed)
+{
+    unsigned place = 0;
+
+    if (!passed->end)
+        return;
+    while (sums[place].span.count)
+        place++;
+    sums[place] = (struct lane_sum){{passed->lane, 1}, passed->end};
+}
+
+unsigned gradients_depth(const struct step_division *division, unsigned replica)
+{
+    struct lane_run runs[LANE_TREE_LANES_MAX + 1], passed = passed_head(division, replica);
+    struct lane_sum sums[SUMS_MAX] = {0};
+
+    expect_head(sums, &passed);
+    return MAX(1u, play(sums, division, runs, step_division_runs(division, replica, runs)));
 }
 
 /* ---- making them ---- */
@@ -135,10 +158,13 @@ static size_t unit_bytes(const struct gradients *gradients, unsigned i)
     return gradients->state->units[gradients->first_unit + i].layout.count * sizeof(float);
 }
 
-static bool owns(const struct step_division *division, struct lane_tree_span span, unsigned replica)
+/* Return whether the replica goes on with a sum of these lanes: they are its own, and no head of
+ * them comes from another. */
+static bool goes_on_with(const struct step_division *division, struct lane_tree_span span,
+                         unsigned replica)
 {
     for (unsigned lane = span.first; lane < span.first + span.count; lane++)
-        if (division->owners[lane] != replica)
+        if (division->owners[lane] != replica || division->heads[lane] > 0)
             return false;
     return span.count > 0;
 }
@@ -204,15 +230,17 @@ static void begin_sums(const struct gradients_options *options, unsigned i,
     memset(ret_sums, 0, SUMS_MAX * sizeof(*ret_sums));
     for (unsigned k = 0; index >= 0 && k < kept->depth; k++) {
         const struct lane_sum *sum = &kept->sums[(unsigned)index * kept->depth + k];
-        if (owns(options->division, sum->span, options->replica) &&
+        if (goes_on_with(options->division, sum->span, options->replica) &&
             is_chosen(options, i, sum->span))
             ret_sums[k] = *sum;
     }
     begin_offered(options, i, ret_sums);
+    struct lane_run passed = passed_head(options->division, options->replica);
+    expect_head(ret_sums, &passed);
 }
 
 struct shape {
-    struct lane_run runs[LANE_TREE_LANES_MAX];
+    struct lane_run runs[LANE_TREE_LANES_MAX + 1];
     unsigned run_count;
     unsigned depth;
     size_t unread_bytes; /* of the largest unit that is ahead of its replica; 0: none */
@@ -232,8 +260,8 @@ static void measure(const struct gradients *gradients, const struct gradients_op
         begin_sums(options, i, sums);
         if (!options->skips && is_ahead(sums, shape->runs, shape->run_count))
             shape->unread_bytes = MAX(shape->unread_bytes, unit_bytes(gradients, i));
-        shape->depth = MAX(shape->depth, play(sums, gradients->lanes, gradients->micro_batches,
-                                              shape->runs, shape->run_count));
+        shape->depth =
+            MAX(shape->depth, play(sums, options->division, shape->runs, shape->run_count));
         if (!options->kept && !options->offered)
             return; /* all units alike */
     }
@@ -263,15 +291,18 @@ static int take_buffers(struct gradients *gradients, const struct gradients_opti
                                                        (void **)&gradients->unread);
 }
 
-/* Note the buffers that hold the subtrees after the last lane, left to right. */
-static void find_subtrees(struct gradients *gradients, const struct lane_sum *sums, unsigned i)
+/* Note the buffers that hold the subtrees of this replica's lanes after the last one, left to
+ * right. */
+static void find_subtrees(struct gradients *gradients, const struct gradients_options *options,
+                          const struct lane_sum *sums, unsigned i)
 {
+    const uint16_t *owners = options->division->owners;
     float **subtrees = gradients->subtrees + (size_t)i * gradients->subtree_count;
     unsigned count = 0;
 
     subtrees[0] = gradients->buffers[i * gradients->depth];
     for (unsigned lane = 0; lane < gradients->lanes;) {
-        unsigned k = 0;
+        unsigned k = owners[lane] == options->replica ? 0 : gradients->depth;
         while (k < gradients->depth && !holds(&sums[k], lane))
             k++;
         if (k < gradients->depth)
@@ -293,8 +324,8 @@ static void lay_out(struct gradients *gradients, const struct gradients_options 
         begin_sums(options, i, sums);
         memcpy(gradients->sums + (size_t)i * gradients->depth, sums,
                gradients->depth * sizeof(*sums));
-        play(sums, gradients->lanes, gradients->micro_batches, shape->runs, shape->run_count);
-        find_subtrees(gradients, sums, i);
+        play(sums, options->division, shape->runs, shape->run_count);
+        find_subtrees(gradients, options, sums, i);
     }
 }
 
@@ -333,6 +364,7 @@ int gradients_new(const struct gradients_options *options, struct gradients **re
                                         .trained_from = state_frozen_units(options->state),
                                         .lanes = options->division->lanes,
                                         .micro_batches = options->division->micro_batches,
+                                        .passed = passed_head(options->division, options->replica),
                                         .adopted = options->kept || options->offered};
         status = make(gradients, options);
     }
@@ -377,10 +409,16 @@ static float **buffers_of(const struct gradients *gradients, unsigned unit)
 
 void gradients_begin(struct gradients *gradients)
 {
-    if (!gradients->adopted)
-        memset(gradients->sums, 0,
-               (size_t)gradients->unit_count * gradients->depth * sizeof(*gradients->sums));
+    bool adopted = gradients->adopted;
+
     gradients->adopted = false;
+    if (adopted)
+        return;
+    memset(gradients->sums, 0,
+           (size_t)gradients->unit_count * gradients->depth * sizeof(*gradients->sums));
+    for (unsigned i = 0; i < gradients->unit_count; i++)
+        if (is_trained(gradients, i))
+            expect_head(gradients->sums + (size_t)i * gradients->depth, &gradients->passed);
 }
 
 bool gradients_has(const struct gradients *gradients, unsigned unit, unsigned lane, unsigned index)

@@ -4,7 +4,10 @@
  * A lane accumulates its micro-batches into a buffer of its own. After the last one, sums that are
  * the two children of a node of the tree are merged. At the end the buffers of a unit hold the
  * maximal subtrees of this replica's lanes, the input of comm/reduce/reduce.h. A contiguous range
- * of lanes needs log2(lanes) + 1 buffers, for any number of lanes.
+ * of lanes needs at most 2 * log2(lanes) + 1 buffers, fewer where it is cut along the tree. The
+ * head of a lane that is another replica's keeps its buffer until the step ends: it is passed on
+ * from there. So does the sum of a head that another replica passes to this one, until this replica
+ * continues from it (worker/step/lane_relay.h).
  *
  * The sums are facts about the step: they follow from the parameters, the samples and the tree, not
  * from the layout. When a generation ends within a step, the buffers stay with the worker, and the
@@ -28,8 +31,8 @@ struct lane_sum {
 
 #define GRADIENTS_SUMS_MAX (2 * STEP_SUMS_UNIT_MAX) /* buffers of a unit that can be adopted */
 
-/** gradients_depth() - return the number of buffers per unit that a range of lanes takes */
-unsigned gradients_depth(unsigned lanes, struct lane_tree_span lane_range);
+/** gradients_depth() - return the number of buffers per unit that a replica takes */
+unsigned gradients_depth(const struct step_division *division, unsigned replica);
 
 struct gradients_options {
     struct state *state; /* borrowed; the memory comes from its arena */

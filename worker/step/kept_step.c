@@ -54,7 +54,9 @@ struct kept_step *kept_step_new(struct engine *engine)
         return NULL;
     }
     for (unsigned lane = 0; lane < lanes; lane++)
-        losses[lane] = (struct step_losses){.count = engine->share.loss_counts[lane],
+        losses[lane] = (struct step_losses){.count = step_record_is_known(hold->lane_losses[lane])
+                                                         ? engine->share.loss_counts[lane]
+                                                         : 0,
                                             .training = hold->lane_losses[lane],
                                             .validation = hold->lane_validation_losses[lane]};
     if (hold->has_similarities) /* they are not kept: lane 0 is validated again */

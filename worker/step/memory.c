@@ -1,6 +1,8 @@
 #include "worker/step/memory.h"
 
 #include <errno.h>
+#include <math.h>
+#include <stdlib.h>
 
 #include "comm/lanes/lane_tree.h"
 #include "elastic/job/job_spec.h"
@@ -38,17 +40,29 @@ static size_t new_state_bytes(const struct state *state, const struct plan_layou
     return sum;
 }
 
+/* Return the gradient buffers that a trained unit of this rank's stage takes; 0: no memory. */
+static unsigned gradient_depth(const struct state *state, const struct plan_layout *layout,
+                               unsigned replica)
+{
+    AUTO_FREE struct step_division *division = malloc(sizeof(*division));
+    const struct job_training *training = &state->spec->train;
+
+    if (!division)
+        return 0;
+    step_division_plan(layout, training->lanes, training->micro_batches_per_lane, division);
+    return gradients_depth(division, replica);
+}
+
 /* Gradient buffers of the trained units: a stack for this rank's stage, one buffer for the
- * others. */
+ * others; SIZE_MAX: no memory. */
 static size_t gradients_bytes(const struct state *state, const struct plan_layout *layout,
                               unsigned rank)
 {
-    unsigned stage = rank % layout->stage_count, replica = rank / layout->stage_count;
-    unsigned first_lane = layout->replica_first_lane[replica];
-    struct lane_tree_span lanes = {first_lane,
-                                   layout->replica_first_lane[replica + 1] - first_lane};
-    size_t depth = gradients_depth(state->spec->train.lanes, lanes), sum = 0;
+    unsigned stage = rank % layout->stage_count;
+    size_t depth = gradient_depth(state, layout, rank / layout->stage_count), sum = 0;
 
+    if (!depth)
+        return SIZE_MAX;
     for (unsigned unit = memory_settled_units(state, layout); unit < state->unit_count; unit++) {
         bool own =
             unit >= layout->stage_first_unit[stage] && unit < layout->stage_first_unit[stage + 1];
@@ -91,10 +105,10 @@ static size_t activations_bytes(const struct state *state, const struct plan_lay
                                 unsigned rank, unsigned deferred)
 {
     unsigned stage = rank % layout->stage_count, replica = rank / layout->stage_count;
-    unsigned lanes = layout->replica_first_lane[replica + 1] - layout->replica_first_lane[replica];
+    double lanes = plan_layout_lanes_computed(layout, replica);
     struct schedule_position position =
         schedule_position_of(layout, stage, memory_settled_units(state, layout),
-                             lanes * state->spec->train.micro_batches_per_lane);
+                             (unsigned)lround(lanes * state->spec->train.micro_batches_per_lane));
     position.deferred = deferred;
     const struct stage_options options = {
         .kernel = state->kernel,
@@ -159,7 +173,8 @@ struct memory_need memory_need(const struct state *state, const struct plan_layo
     size_t total_bytes, free_bytes = free_bytes_of(state, &total_bytes);
     struct memory_need need = {
         .state_bytes = new_state_bytes(state, layout, rank),
-        .gradient_bytes = gradients_bytes(state, layout, rank) + tie_bytes(state, layout, rank),
+        .gradient_bytes =
+            add_bytes(gradients_bytes(state, layout, rank), tie_bytes(state, layout, rank)),
         .reduction_bytes = sums_on_device ? reduction_room_bytes(state, layout, rank, settled) : 0,
         .deferred = schedule_deferred(layout->stage_first_unit, rank % layout->stage_count, settled,
                                       layout->deferred),

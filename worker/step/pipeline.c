@@ -6,6 +6,7 @@
 #include "worker/device/tags.h"
 #include "worker/step/arriving_units.h"
 #include "worker/step/job_dataset.h"
+#include "worker/step/lane_relay.h"
 #include "worker/step/loss_ring.h"
 #include "worker/step/reduction.h"
 #include "worker/step/shadow.h"
@@ -21,8 +22,8 @@ static struct micro_batch micro_batch_at(const struct engine *engine, unsigned i
     const struct engine_share *share = &engine->share;
     const struct lane_run *run = share->runs;
 
-    for (; index >= share->division->micro_batches - run->start; run++)
-        index -= share->division->micro_batches - run->start;
+    for (; index >= run->end - run->start; run++)
+        index -= run->end - run->start;
     return (struct micro_batch){.lane = run->lane, .index_in_lane = run->start + index};
 }
 
@@ -167,6 +168,17 @@ static void add_training_loss(struct engine *engine, struct micro_batch batch, d
     *counted = batch.index_in_lane + 1;
 }
 
+/* Where the loss is read at once. */
+static int add_own_loss(struct engine *engine, struct micro_batch batch, double loss)
+{
+    int status = lane_relay_await_loss(engine->share.relay, batch.lane, batch.index_in_lane);
+
+    if (status)
+        return status;
+    add_training_loss(engine, batch, loss);
+    return lane_relay_added_loss(engine->share.relay, batch.lane, batch.index_in_lane);
+}
+
 /* A pipeline on a GPU keeps nothing of a step that is left (kept_step.c). */
 static bool is_alone(const struct engine *engine)
 {
@@ -212,9 +224,7 @@ static int note_loss(struct engine *engine, const struct pass *pass)
 
     if (!engine->losses.ring) {
         status = read_loss(engine, pass, &loss);
-        if (!status)
-            add_training_loss(engine, pass->batch, loss);
-        return status;
+        return status ? status : add_own_loss(engine, pass->batch, loss);
     }
     if (loss_ring_is_full(engine->losses.ring))
         status = take_loss(engine);
@@ -385,6 +395,8 @@ static int add_gradient(struct engine *engine, const struct schedule_operation *
 {
     unsigned lane = batch.lane, index = batch.index_in_lane;
     int status = arriving_units_await_sums(engine, unit);
+    if (!status)
+        status = lane_relay_await(engine->share.relay, unit, lane, index);
     if (status)
         return status;
     bool skipped =
@@ -400,7 +412,8 @@ static int add_gradient(struct engine *engine, const struct schedule_operation *
         stage_backward_weight(engine->stage, operation->slot, unit, gradient);
     if (gradient)
         gradients_added(engine->gradients, unit, lane, index);
-    return carrier_unguard(engine->routes->guard);
+    status = carrier_unguard(engine->routes->guard);
+    return status || !gradient ? status : lane_relay_added(engine->share.relay, unit, lane, index);
 }
 
 /*

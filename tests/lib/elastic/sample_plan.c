@@ -72,7 +72,10 @@ struct plan *sample_plan(void)
     memcpy(plan->layout.stage_first_unit, first_unit, sizeof(first_unit));
     plan->layout.replica_first_lane = calloc(4, sizeof(unsigned));
     memcpy(plan->layout.replica_first_lane, first_lane, sizeof(first_lane));
-    plan->layout.shadow_count = 1; /* stage 0 on node0, its copy on node1 */
+    plan->layout.lane_micro_batches = 5;
+    plan->layout.replica_head = calloc(4, sizeof(unsigned));
+    plan->layout.replica_head[1] = 2; /* of lane 3 */
+    plan->layout.shadow_count = 1;    /* stage 0 on node0, its copy on node1 */
     plan->layout.shadows = calloc(1, sizeof(*plan->layout.shadows));
     plan->layout.shadows[0] = (struct plan_shadow){.stage = 0, .rank = 3};
     plan->layout.frozen_layers = 1;

@@ -86,13 +86,13 @@ uint64_t sim_straggler_compute(struct sim_worker *worker)
 {
     struct sim *sim = worker->sim;
     const struct plan *plan = worker->plan;
-    const unsigned *first =
-        &plan->layout.replica_first_lane[worker->rank / plan->layout.stage_count];
+    double lanes =
+        plan_layout_lanes_computed(&plan->layout, worker->rank / plan->layout.stage_count);
     const struct spell *spell = spell_at(sim, worker->node, worker->slot);
     uint64_t drawn_us =
         sim->compute_us / 2 + sim_random(sim, STREAM_STRAGGLERS, sim->compute_us / 2);
-    worker->computed_ns = drawn_us * 1000 * (first[1] - first[0]) * plan->layout.replica_count /
-                          SIM_LANES * (spell ? spell->slowness : 1);
+    worker->computed_ns = (uint64_t)((double)(drawn_us * 1000 * plan->layout.replica_count) *
+                                     lanes / SIM_LANES * (spell ? spell->slowness : 1));
     return worker->computed_ns;
 }
 
@@ -153,14 +153,12 @@ static struct plan *plan_in_force(const struct sim *sim)
 }
 
 /* Return the number of lanes of the slot's worker; 0: none. */
-static unsigned lanes_of(const struct plan *plan, const char *node, unsigned slot)
+static double lanes_of(const struct plan *plan, const char *node, unsigned slot)
 {
     int rank = plan_layout_find(&plan->layout, node, slot);
     if (rank < 0 || (unsigned)rank >= plan->layout.worker_count)
         return 0;
-    const unsigned *first =
-        &plan->layout.replica_first_lane[(unsigned)rank / plan->layout.stage_count];
-    return first[1] - first[0];
+    return plan_layout_lanes_computed(&plan->layout, (unsigned)rank / plan->layout.stage_count);
 }
 
 /* Return whether other slots are slow, or were within the term: a recovery counts only after it. */
@@ -228,7 +226,7 @@ static void look_after_bound(void *context)
     const char *node = sim_node_name(sim, spell->node);
     if (spell->at_stake && !sim_cuts_pairs_apart(sim) && plan && plan->layout.stage_count == 1 &&
         plan->layout.replica_count >= 2 && sim->check->committed_step < sim->spec.train.steps &&
-        lanes_of(plan, node, spell->slot) * plan->layout.replica_count >= SIM_LANES)
+        lanes_of(plan, node, spell->slot) * plan->layout.replica_count > SIM_LANES - 0.001)
         sim_fail(sim,
                  "%s/%u has been %u times slower than its peers for %.1f s and still has its "
                  "whole share of the lanes",

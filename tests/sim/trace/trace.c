@@ -63,11 +63,10 @@ static void play(void *context)
 
 /* ---- undisturbed steps ---- */
 
-/* A replica carries whole lanes, so the replica with the most lanes counts. */
+/* The computing time of a step. */
 static double lanes_seconds(const struct setting *setting, unsigned slots)
 {
-    unsigned replicas = MIN(slots, (unsigned)SIM_LANES);
-    return (double)((SIM_LANES + replicas - 1) / replicas) * setting->lane_seconds;
+    return SIM_LANES * setting->lane_seconds / MIN(slots, (unsigned)SIM_LANES);
 }
 
 /*
@@ -81,6 +80,14 @@ static void ask_for_one_stage(struct sim *sim)
     AUTO_JSON json_t *tree = desired_record_encode(&desired);
     AUTO_FREE char *text = json_text(tree);
     sim_store_put(sim->store, keys_job(key, SIM_CLUSTER, SIM_JOB, "desired"), text);
+}
+
+static struct sim *make_scene(uint64_t checkpoint_every, unsigned nodes,
+                              const struct sim_costs *costs)
+{
+    struct sim *sim = sim_new_scene(SIM_STEPS_MAX, checkpoint_every, nodes, costs);
+    sim->spec.train.micro_batches_per_lane = MICRO_BATCHES;
+    return sim;
 }
 
 /* Run until @step steps are committed; return the time, to a hundredth of a step. */
@@ -97,7 +104,7 @@ static double measure_step(const struct setting *setting, const struct sim_costs
                            unsigned slots)
 {
     double lanes = lanes_seconds(setting, slots);
-    struct sim *sim = sim_new_scene(SIM_STEPS_MAX, SIM_STEPS_MAX, slots, costs);
+    struct sim *sim = make_scene(SIM_STEPS_MAX, slots, costs);
     sim_submit(sim);
     ask_for_one_stage(sim);
     for (unsigned i = 0; i < slots; i++)
@@ -218,8 +225,7 @@ static int run(const struct spot_trace *trace, const struct setting *setting)
     AUTO_FREE double *step_seconds = measure_steps(setting, &costs, trace->most);
     uint64_t every =
         (uint64_t)MAX(1.0, setting->checkpoint_seconds / lanes_seconds(setting, trace->most));
-    struct sim *sim = sim_new_scene(SIM_STEPS_MAX, every, trace->node_count, &costs);
-    sim->spec.train.micro_batches_per_lane = MICRO_BATCHES;
+    struct sim *sim = make_scene(every, trace->node_count, &costs);
     uint64_t began_ns = sim->now_ns;
     sim_submit(sim);
     ask_for_one_stage(sim);

@@ -33,8 +33,7 @@ static unsigned replica_of(const struct sim_worker *worker)
     return worker->rank / worker->plan->layout.stage_count;
 }
 
-/* Find the division of the coming step. */
-static void find_division(const struct sim_worker *worker, struct step_division *ret_division)
+void sim_division_find(const struct sim_worker *worker, struct step_division *ret_division)
 {
     step_division_plan(&worker->plan->layout, SIM_LANES, micro_batches(worker), ret_division);
     if (worker->share.division.step != next_step(worker))
@@ -42,18 +41,22 @@ static void find_division(const struct sim_worker *worker, struct step_division 
     *ret_division = worker->share.division;
 }
 
-double sim_division_share(const struct sim_worker *worker)
+unsigned sim_division_left(const struct sim_worker *worker)
 {
     struct step_division division;
-    find_division(worker, &division);
-    return (double)step_division_left(&division, replica_of(worker)) /
-           (SIM_LANES * micro_batches(worker));
+    sim_division_find(worker, &division);
+    return step_division_left(&division, replica_of(worker));
+}
+
+double sim_division_share(const struct sim_worker *worker)
+{
+    return (double)sim_division_left(worker) / (SIM_LANES * micro_batches(worker));
 }
 
 bool sim_division_owns(const struct sim_worker *worker, unsigned lane)
 {
     struct step_division division;
-    find_division(worker, &division);
+    sim_division_find(worker, &division);
     return division.owners[lane] == replica_of(worker);
 }
 
@@ -69,7 +72,9 @@ static unsigned count_done(const struct sim_worker *worker, unsigned left)
     if (share->until_ns <= share->from_ns)
         return 0;
     uint64_t end_ns = MIN(worker->sim->now_ns, worker->busy_until_ns); /* it may be interrupted */
-    return (unsigned)(left * (end_ns - share->from_ns) / (share->until_ns - share->from_ns));
+    unsigned done =
+        (unsigned)(left * (end_ns - share->from_ns) / (share->until_ns - share->from_ns));
+    return MIN(done, left - sim_relay_rest(worker));
 }
 
 /* Find the subtrees of this replica's complete lanes. */
@@ -81,7 +86,7 @@ static void find_spans(const struct step_division *division, unsigned replica,
     for (unsigned lane = 0; lane < SIM_LANES; lane++) {
         bool own = division->owners[lane] == replica;
         groups[lane] = own && facts[lane].micro_batches == division->micro_batches ? UINT16_MAX : 0;
-        if (own && facts[lane].micro_batches > 0)
+        if (facts[lane].micro_batches > 0) /* of another replica's lane: a head */
             facts[lane].span = (struct lane_tree_span){lane, 1};
     }
     unsigned count = lane_tree_parts(SIM_LANES, groups, parts);
@@ -92,11 +97,11 @@ static void find_spans(const struct step_division *division, unsigned replica,
 
 void sim_division_keep(struct sim_worker *worker)
 {
-    struct lane_run runs[LANE_TREE_LANES_MAX];
+    struct lane_run runs[LANE_TREE_LANES_MAX + 1];
     struct step_division division;
     if (!worker->engine || worker->point < POINT_FORWARD || worker->point > POINT_REDUCE)
         return;
-    find_division(worker, &division);
+    sim_division_find(worker, &division);
     unsigned replica = replica_of(worker), count = step_division_runs(&division, replica, runs);
     unsigned done = count_done(worker, step_division_left(&division, replica));
     worker->share.kept = (struct sim_kept){.step = next_step(worker),
@@ -104,9 +109,10 @@ void sim_division_keep(struct sim_worker *worker)
                                            .unit_count = worker->unit_count};
     for (unsigned lane = 0; lane < SIM_LANES; lane++)
         if (division.owners[lane] == replica)
-            worker->share.kept.lanes[lane].micro_batches = division.starts[lane];
+            worker->share.kept.lanes[lane].micro_batches =
+                sim_relay_has_head(worker, lane) ? division.heads[lane] : division.starts[lane];
     for (unsigned i = 0; i < count && done > 0; i++) {
-        unsigned part = MIN(done, division.micro_batches - runs[i].start);
+        unsigned part = MIN(done, runs[i].end - runs[i].start);
         worker->share.kept.lanes[runs[i].lane].micro_batches += part;
         done -= part;
     }
@@ -127,12 +133,10 @@ static bool computes(const struct sim_worker *worker)
 /* Return the time of one micro-batch that the worker computes now. */
 static uint64_t operation_ns(const struct sim_worker *worker)
 {
-    struct step_division division;
-    find_division(worker, &division);
     uint64_t whole_ns = worker->share.until_ns - worker->share.from_ns;
     if (session_is_evaluating(worker)) /* a micro-batch has no more samples than that of a step */
         whole_ns = worker->sim->compute_us * NS_PER_US;
-    return MAX((uint64_t)1, whole_ns / MAX(1u, step_division_left(&division, replica_of(worker))));
+    return MAX((uint64_t)1, whole_ns / MAX(1u, sim_division_left(worker)));
 }
 
 uint64_t sim_division_longest_ns(const struct sim *sim)

@@ -407,6 +407,15 @@ static struct sim_message *take_message(struct sim_mesh *mesh, unsigned rank, en
     return NULL;
 }
 
+bool sim_mesh_has(const struct sim_mesh *mesh, unsigned rank, enum sim_tag tag, uint64_t step)
+{
+    for (const struct sim_message *message = mesh ? mesh->inbox : NULL; message;
+         message = message->next)
+        if (message->from_rank == rank && message->tag == tag && message->payload.step == step)
+            return true;
+    return false;
+}
+
 bool sim_mesh_take(struct sim_mesh *mesh, unsigned rank, enum sim_tag tag, uint64_t step,
                    unsigned index, struct sim_payload *ret_payload)
 {

@@ -35,6 +35,7 @@ enum sim_tag {
     SIM_OFFER, /* of sums of a step in progress */
     SIM_WANTED,
     SIM_SUMS_RELEASE,
+    SIM_HEAD, /* of a shared lane */
     SIM_VOTE,
     SIM_VOTED,
 };
@@ -112,6 +113,9 @@ void sim_mesh_send(struct sim_mesh *mesh, unsigned rank, enum sim_tag tag, unsig
  * fails the mesh */
 bool sim_mesh_take(struct sim_mesh *mesh, unsigned peer, enum sim_tag tag, uint64_t step,
                    unsigned index, struct sim_payload *ret_payload);
+/** sim_mesh_has() - Return whether a message has arrived, also on a mesh that has failed since;
+ * @mesh NULL: false */
+bool sim_mesh_has(const struct sim_mesh *mesh, unsigned peer, enum sim_tag tag, uint64_t step);
 /** sim_mesh_send_bytes(), sim_mesh_take_bytes() - the same for messages of the real code: @content
  * is copied; *ret_content is the caller's */
 void sim_mesh_send_bytes(struct sim_mesh *mesh, unsigned rank, enum sim_tag tag, uint64_t step,

@@ -108,6 +108,7 @@ static void compute(struct sim_worker *worker)
     else
         compute_drawn(worker, share);
     worker->share.until_ns = worker->busy_until_ns;
+    sim_relay_begin(worker);
     sim_division_watch(worker);
 }
 
@@ -147,6 +148,12 @@ static bool at_forward(struct sim_worker *worker)
         worker_broken(worker, -ECONNRESET);
         return worker->alive;
     }
+    int status = sim_relay_run(worker);
+    if (status && status != -EAGAIN)
+        worker_broken(worker, status);
+    if (status)
+        return status != -EAGAIN && worker->alive;
+    sim_relay_check(worker);
     if (stage_of(worker) > 0 &&
         !session_take(worker, worker->rank - 1, SIM_ACTIVATION, payload.step, &payload, &broken))
         return broken && worker->alive;

@@ -97,10 +97,23 @@ struct sim_sums {
     uint64_t arrive_ns; /* when all requested sums are here */
 };
 
+/* worker/step/lane_relay.c: the lanes that the worker's replica shares with its neighbours in the
+ * current step. */
+struct sim_relay {
+    uint64_t step, generation;
+    unsigned gives, gets; /* micro-batches of the heads that it passes on and that it gets */
+    unsigned lane;        /* of the head that it gets */
+    unsigned to_rank, from_rank;
+    uint64_t pass_ns;   /* when the head that it passes on arrives */
+    uint64_t rest_ns;   /* of computing, behind the head that it gets */
+    bool passed, begun; /* begun: the rest behind that head */
+};
+
 /* worker/step/engine.h: the part of a step that the worker computes. */
 struct sim_share {
     struct sim_kept kept;
     struct sim_sums sums;
+    struct sim_relay relay;
     struct step_division division;        /* of this generation; step 0: as planned */
     uint64_t step_began_ns, announced_ns; /* announced: a change that may begin within it */
     uint64_t from_ns, until_ns;           /* of the current forward, if nothing stops it */
@@ -285,6 +298,11 @@ bool sim_division_at_offers(struct sim_worker *worker);
 bool sim_division_at_facts(struct sim_worker *worker);
 bool sim_division_at_division(struct sim_worker *worker);
 bool sim_division_at_wanted(struct sim_worker *worker);
+/** sim_division_find() - Find the division of the coming step */
+void sim_division_find(const struct sim_worker *worker, struct step_division *ret_division);
+/** sim_division_left() - Return the micro-batches that the worker's replica computes in the coming
+ * step */
+unsigned sim_division_left(const struct sim_worker *worker);
 /** sim_division_share() - Return the part of the whole step that the worker's replica computes */
 double sim_division_share(const struct sim_worker *worker);
 /** sim_division_owns() - Return whether the worker's replica has @lane in the coming step */
@@ -324,6 +342,20 @@ bool sim_sums_misses(const struct sim_worker *worker, unsigned lane);
 /** sim_sums_await_release() - Wait, as a donor, until this worker may leave */
 int sim_sums_await_release(struct sim_worker *worker);
 void sim_sums_done(struct sim_worker *worker);
+
+/* sim_relay.c: worker/step/lane_relay.c */
+
+/** sim_relay_begin() - Begin a step whose computing times are known */
+void sim_relay_begin(struct sim_worker *worker);
+/** sim_relay_run() - Compute what follows the head of a shared lane: 0: done; -EAGAIN: it waits for
+ * the head, or computes; -ECONNRESET */
+int sim_relay_run(struct sim_worker *worker);
+/** sim_relay_rest() - Return the micro-batches that wait for the head of a shared lane */
+unsigned sim_relay_rest(const struct sim_worker *worker);
+/** sim_relay_has_head() - Return whether the sum of the head of @lane has arrived in this step */
+bool sim_relay_has_head(const struct sim_worker *worker, unsigned lane);
+/** sim_relay_check() - Check, when the worker holds a step, that the head was passed on */
+void sim_relay_check(const struct sim_worker *worker);
 
 /* sim_dispute.c: worker/step/dispute_round.c and worker/state/state_digest.c */
 

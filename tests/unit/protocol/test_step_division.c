@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -77,7 +78,7 @@ static void test_without_facts_it_is_the_plan(void **state)
 
 static void test_a_survivor_keeps_its_lanes_and_gets_a_share_of_the_rest(void **state)
 {
-    struct lane_run runs[LANES_MAX];
+    struct lane_run runs[LANES_MAX + 1];
     struct scene scene;
 
     (void)state;
@@ -197,6 +198,128 @@ static void test_random_facts(void **state)
     }
 }
 
+/* ---- shared lanes ---- */
+
+static void expect_run(const struct lane_run *run, unsigned lane, unsigned start, unsigned end)
+{
+    assert_int_equal(run->lane, lane);
+    assert_int_equal(run->start, start);
+    assert_int_equal(run->end, end);
+}
+
+/* Three replicas of 8 lanes: 2 2/3 lanes for each. */
+static void test_the_plan_shares_lanes(void **state)
+{
+    unsigned heads[] = {0, 3, 2, 0};
+    struct lane_run runs[LANES_MAX + 1];
+    struct step_division division;
+    struct scene scene;
+
+    (void)state;
+    scene_init(&scene, 1, 3, 8); /* [0, 2), [2, 5), [5, 8) */
+    scene.layout.replica_head = heads;
+    scene.layout.lane_micro_batches = MICRO_BATCHES;
+    step_division_plan(&scene.layout, 8, MICRO_BATCHES, &division);
+    assert_int_equal(step_division_runs(&division, 0, runs), 3);
+    expect_run(&runs[0], 2, 0, 3);
+    expect_run(&runs[1], 0, 0, MICRO_BATCHES);
+    expect_run(&runs[2], 1, 0, MICRO_BATCHES);
+    assert_int_equal(step_division_runs(&division, 1, runs), 4);
+    expect_run(&runs[0], 5, 0, 2);
+    expect_run(&runs[1], 3, 0, MICRO_BATCHES);
+    expect_run(&runs[2], 4, 0, MICRO_BATCHES);
+    expect_run(&runs[3], 2, 3, MICRO_BATCHES);
+    assert_int_equal(step_division_left(&division, 0), 2 * MICRO_BATCHES + 3);
+    assert_int_equal(step_division_left(&division, 1), 3 * MICRO_BATCHES - 1);
+    assert_int_equal(step_division_left(&division, 2), 3 * MICRO_BATCHES - 2);
+    assert_int_equal(step_division_left(&division, UINT_MAX), 8 * MICRO_BATCHES);
+    /* heads of lanes of another size mean nothing */
+    step_division_plan(&scene.layout, 8, MICRO_BATCHES + 1, &division);
+    assert_int_equal(step_division_left(&division, 0), 2 * (MICRO_BATCHES + 1));
+}
+
+/* Return the end of the step if a micro-batch takes 1 / lanes of its replica: every replica
+ * computes its runs in order, and waits for heads. */
+static double play(const struct scene *scene)
+{
+    const struct step_division *division = &scene->division;
+    double end = 0, heads[LANES_MAX] = {0};
+
+    for (unsigned replica = 0; replica < division->replicas; replica++) {
+        struct lane_run runs[LANES_MAX + 1];
+        unsigned count = step_division_runs(division, replica, runs);
+        double now = 0, each = 1 / plan_layout_lanes_computed(&scene->layout, replica);
+        for (unsigned i = 0; i < count; i++) {
+            bool own = division->owners[runs[i].lane] == replica;
+            if (own && division->heads[runs[i].lane]) /* its giver is a replica before */
+                now = fmax(now, heads[runs[i].lane]);
+            now += (runs[i].end - runs[i].start) * each;
+            heads[runs[i].lane] = now;
+        }
+        end = fmax(end, now);
+    }
+    return end;
+}
+
+/* Return whether each micro-batch that no replica has is computed once. */
+static bool is_complete(const struct scene *scene)
+{
+    bool done[LANES_MAX][MICRO_BATCHES] = {{0}};
+
+    for (unsigned lane = 0; lane < scene->lanes; lane++)
+        for (unsigned m = 0; m < scene->division.starts[lane]; m++)
+            done[lane][m] = true;
+    for (unsigned replica = 0; replica < scene->division.replicas; replica++) {
+        struct lane_run runs[LANES_MAX + 1];
+        unsigned count = step_division_runs(&scene->division, replica, runs);
+        for (unsigned i = 0; i < count; i++)
+            for (unsigned m = runs[i].start; m < runs[i].end; m++) {
+                if (done[runs[i].lane][m])
+                    return false;
+                done[runs[i].lane][m] = true;
+            }
+    }
+    for (unsigned lane = 0; lane < scene->lanes; lane++)
+        for (unsigned m = 0; m < MICRO_BATCHES; m++)
+            if (!done[lane][m])
+                return false;
+    return true;
+}
+
+/* Shared lanes never make a step longer, and no replica waits for a head; often the step ends
+ * earlier. */
+static void test_the_rest_of_a_step_is_shared(void **state)
+{
+    unsigned shorter = 0;
+
+    (void)state;
+    for (uint64_t seed = 0; seed < 4000; seed++) {
+        struct scene scene;
+        unsigned replicas = 1 + draw(seed, 0, 4);
+        unsigned lanes = replicas + draw(seed, 1, LANES_MAX - replicas + 1);
+        scene_init(&scene, 1, replicas, lanes);
+        for (unsigned lane = 0; lane < lanes; lane++)
+            if (draw(seed, 100 + lane, 3) == 0)
+                has(&scene, draw(seed, 200 + lane, replicas), lane,
+                    1 + draw(seed, 300 + lane, MICRO_BATCHES));
+        divide(&scene, 0);
+        double whole = play(&scene);
+        assert_true(is_complete(&scene));
+        scene.layout.lane_micro_batches = MICRO_BATCHES;
+        divide(&scene, 0);
+        double shared = play(&scene);
+        assert_true(is_complete(&scene));
+        assert_true(shared <= whole * (1 + 1e-9));
+        shorter += shared < whole * (1 - 1e-9);
+        double own = 0;
+        for (unsigned replica = 0; replica < replicas; replica++)
+            own = fmax(own, step_division_left(&scene.division, replica) /
+                                plan_layout_lanes_computed(&scene.layout, replica));
+        assert_true(shared <= own * (1 + 1e-9)); /* nobody waits for a head */
+    }
+    assert_true(shorter > 1000); /* of 4000 */
+}
+
 /* ---- messages ---- */
 
 static int unpack(const struct bytes *message, struct step_facts *ret_facts)
@@ -263,6 +386,8 @@ int main(void)
         cmocka_unit_test(test_the_stage_that_is_behind_counts),
         cmocka_unit_test(test_a_sum_with_foreign_lanes_is_dropped),
         cmocka_unit_test(test_scattered_lanes_go_back_to_the_plan),
+        cmocka_unit_test(test_the_plan_shares_lanes),
+        cmocka_unit_test(test_the_rest_of_a_step_is_shared),
         cmocka_unit_test(test_random_facts),
         cmocka_unit_test(test_facts_travel),
         cmocka_unit_test(test_false_facts_are_refused),

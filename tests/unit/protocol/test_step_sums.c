@@ -158,6 +158,10 @@ static void test_only_sums_of_a_replicas_own_lanes_are_chosen(void **state)
     step_sums_choose(&sums, &division, 0);
     assert_false(find(&sums, 0, 0, 0)->chosen);
     assert_true(find(&sums, 0, 0, 4)->chosen);
+    division.heads[4] = 2; /* another replica begins the lane again */
+    division.givers[4] = 1;
+    step_sums_choose(&sums, &division, 0);
+    assert_false(find(&sums, 0, 0, 4)->chosen);
 }
 
 static void test_facts_are_the_least_of_all_units(void **state)

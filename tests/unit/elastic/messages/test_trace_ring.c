@@ -237,13 +237,13 @@ static void test_a_short_ring_has_the_spans_that_are_whole(void **state)
 static void test_every_kind_has_a_word(void **state)
 {
     (void)state;
-    for (unsigned kind = TRACE_STEP; kind <= TRACE_WEIGHTS; kind++) {
+    for (unsigned kind = TRACE_STEP; kind <= TRACE_WAIT_HEAD; kind++) {
         assert_string_not_equal(trace_span_word(kind), "other");
         for (unsigned other = TRACE_STEP; other < kind; other++)
             assert_string_not_equal(trace_span_word(kind), trace_span_word(other));
     }
     assert_string_equal(trace_span_word(0), "other");
-    assert_string_equal(trace_span_word(TRACE_WEIGHTS + 1), "other");
+    assert_string_equal(trace_span_word(TRACE_WAIT_HEAD + 1), "other");
     assert_string_equal(trace_span_word(UINT16_MAX), "other");
 }
 

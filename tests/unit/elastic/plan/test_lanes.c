@@ -97,6 +97,66 @@ static void test_unlike_replicas_are_done_as_early_as_can_be(void **state)
                 }
 }
 
+static void test_subtrees_are_those_of_the_tree(void **state)
+{
+    (void)state;
+    for (unsigned lanes = 1; lanes <= 70; lanes++)
+        for (unsigned first = 0; first < lanes; first++)
+            for (unsigned end = first + 1; end <= lanes; end++)
+                assert_int_equal(lanes_subtrees(lanes, first, end),
+                                 naive_subtrees(0, lanes, first, end));
+}
+
+/* Shared lanes make the parts of replicas equal to the micro-batch. */
+static void test_shared_lanes_divide_evenly(void **state)
+{
+    (void)state;
+    for (unsigned lanes = 1; lanes <= 24; lanes++)
+        for (unsigned replicas = 1; replicas <= lanes; replicas++)
+            for (unsigned size = 1; size <= 6; size++) {
+                unsigned first[25], heads[25], total = lanes * size;
+                assert_true(lanes_share(lanes, size, NULL, replicas, 0, first, heads));
+                assert_int_equal(first[0] + heads[0] + heads[replicas], 0);
+                assert_int_equal(first[replicas], lanes);
+                for (unsigned r = 0; r < replicas; r++) {
+                    unsigned begin = first[r] * size + heads[r];
+                    unsigned part = first[r + 1] * size + heads[r + 1] - begin;
+                    assert_in_range(part, total / replicas, (total + replicas - 1) / replicas);
+                    assert_in_range(heads[r], 0, size - 1);
+                    assert_true(part >= size);
+                }
+            }
+}
+
+static void test_shared_lanes_follow_the_speeds(void **state)
+{
+    (void)state;
+    static const double speeds[] = {1, 0.5, 2, 1};
+    unsigned first[5], heads[5];
+    assert_true(lanes_share(18, 100, speeds, 4, 0, first, heads));
+    for (unsigned r = 0; r < 4; r++) {
+        unsigned part = (first[r + 1] - first[r]) * 100 + heads[r + 1] - heads[r];
+        assert_true(fabs(part / speeds[r] - 1800 / 4.5) <= 1);
+    }
+    /* With three lanes to fill a pipeline, the slowest replica computes less. */
+    assert_true(lanes_share(18, 100, speeds, 4, 0.5, first, heads));
+    for (unsigned r = 0; r < 4; r++) {
+        unsigned part = (first[r + 1] - first[r]) * 100 + heads[r + 1] - heads[r];
+        assert_true(fabs((part + 50) / speeds[r] - 2000 / 4.5) <= 2);
+    }
+}
+
+/* The owner of a shared lane would wait for its head. */
+static void test_no_lane_is_shared_with_less_than_one_lane(void **state)
+{
+    (void)state;
+    static const double speeds[] = {1, 0.2, 1};
+    unsigned first[4], heads[4];
+    assert_false(lanes_share(8, 10, speeds, 3, 0, first, heads));
+    assert_true(lanes_share(12, 10, speeds, 3, 0, first, heads));
+    assert_false(lanes_share(12, 10, speeds, 3, 1, first, heads));
+}
+
 static void test_ties_give_the_first_replicas_more(void **state)
 {
     (void)state;
@@ -120,6 +180,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_split_of_24_lanes_is_best),
         cmocka_unit_test(test_unlike_replicas_are_done_as_early_as_can_be),
+        cmocka_unit_test(test_subtrees_are_those_of_the_tree),
+        cmocka_unit_test(test_shared_lanes_divide_evenly),
+        cmocka_unit_test(test_shared_lanes_follow_the_speeds),
+        cmocka_unit_test(test_no_lane_is_shared_with_less_than_one_lane),
         cmocka_unit_test(test_ties_give_the_first_replicas_more),
         cmocka_unit_test(test_as_many_replicas_as_lanes),
     };

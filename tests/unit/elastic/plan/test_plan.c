@@ -52,6 +52,9 @@ static void test_round_trip(void **state)
                         3 * sizeof(unsigned));
     assert_memory_equal(back->layout.replica_first_lane, plan->layout.replica_first_lane,
                         4 * sizeof(unsigned));
+    assert_int_equal(back->layout.lane_micro_batches, 5);
+    assert_memory_equal(back->layout.replica_head, plan->layout.replica_head, 4 * sizeof(unsigned));
+    assert_true(plan_layout_lanes_computed(&back->layout, 0) == 3.4);
     assert_memory_equal(back->start.moves, plan->start.moves, 3 * sizeof(*plan->start.moves));
     assert_memory_equal(back->start.histories, plan->start.histories,
                         sizeof(*plan->start.histories));
@@ -316,6 +319,22 @@ static void break_lane_count(struct plan *plan)
 {
     plan->layout.replica_first_lane[3] = JOB_LANES_MAX + 1;
 }
+static void break_first_head(struct plan *plan)
+{
+    plan->layout.replica_head[0] = 1;
+}
+static void break_last_head(struct plan *plan)
+{
+    plan->layout.replica_head[3] = 1;
+}
+static void break_head(struct plan *plan)
+{
+    plan->layout.replica_head[1] = 5;
+}
+static void break_lane_size(struct plan *plan)
+{
+    plan->layout.lane_micro_batches = 0;
+}
 static void break_frozen(struct plan *plan)
 {
     plan->layout.frozen_layers = SAMPLE_UNITS;
@@ -460,13 +479,31 @@ static void break_history_to_itself(struct plan *plan)
     plan->start.histories[0].to_rank = 0;
 }
 
+struct breach {
+    void (*break_it)(struct plan *plan);
+    const char *named;
+};
+
+static void expect_refused(const struct breach *breach)
+{
+    struct plan *plan = sample_plan();
+    struct plan *back = NULL;
+    struct error error = {0};
+    assert_int_equal(plan_check(plan, &error), 0);
+    breach->break_it(plan);
+    assert_int_equal(plan_check(plan, &error), -EINVAL);
+    if (!strstr(error.text, breach->named))
+        fail_msg("\"%s\" does not name \"%s\"", error.text, breach->named);
+    AUTO_JSON json_t *tree = plan_encode(plan);
+    assert_int_equal(plan_decode(tree, &back, &error), -EINVAL);
+    assert_null(back);
+    plan_free(plan);
+}
+
 static void test_check_refuses_every_broken_invariant(void **state)
 {
     (void)state;
-    static const struct {
-        void (*break_it)(struct plan *plan);
-        const char *named;
-    } cases[] = {
+    static const struct breach cases[] = {
         {break_generation, "generation"},
         {break_job, "job"},
         {break_key, "key"},
@@ -482,6 +519,10 @@ static void test_check_refuses_every_broken_invariant(void **state)
         {break_empty_stage, "range 1 is empty"},
         {break_lane_order, "replica_first_lane"},
         {break_lane_count, "replica_first_lane"},
+        {break_first_head, "\"replica_head\"[0] is 1 with lanes of 5 micro-batches"},
+        {break_last_head, "replica_head"},
+        {break_head, "replica_head"},
+        {break_lane_size, "replica_head"},
         {break_frozen, "frozen_layers"},
         {break_two_ranks_on_a_slot, "slot 0 of node node1 has two ranks"},
         {break_node, "workers[3]"},
@@ -515,34 +556,28 @@ static void test_check_refuses_every_broken_invariant(void **state)
         {break_slow_times, "slow[0]: a speed of 0.25, found 0 times"},
         {break_slow_twice, "slow[1]: node3/1 twice"},
     };
-    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
-        struct plan *plan = sample_plan();
-        struct plan *back = NULL;
-        struct error error = {0};
-        assert_int_equal(plan_check(plan, &error), 0);
-        cases[i].break_it(plan);
-        assert_int_equal(plan_check(plan, &error), -EINVAL);
-        if (!strstr(error.text, cases[i].named))
-            fail_msg("\"%s\" does not name \"%s\"", error.text, cases[i].named);
-        AUTO_JSON json_t *tree = plan_encode(plan);
-        assert_int_equal(plan_decode(tree, &back, &error), -EINVAL);
-        assert_null(back);
-        plan_free(plan);
-    }
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++)
+        expect_refused(&cases[i]);
 }
 
 /* Every key except the rare ones is required, and every wrong type is refused. */
 static void test_decode_refuses_missing_and_mistyped_keys(void **state)
 {
     (void)state;
-    static const char *const rare[] = {
-        "commit",       "shadows",        "arithmetic",    "copies",
-        "slow",         "recompute",      "patient",       "limit_ns",
-        "breaks_off",   "disputed",       "links",         "prediction_factor",
-        "last_dispute", "switch_seconds", "deferred",      "before",
-        "slower",       "busy_ns",        "recorded_step", "spare_ns",
-        "revokes",      "hosts",          "sums",          "predicted_before_seconds",
-        "asked_devices"};
+    static const char *const rare[] = {"commit",        "shadows",
+                                       "arithmetic",    "copies",
+                                       "slow",          "recompute",
+                                       "patient",       "limit_ns",
+                                       "breaks_off",    "disputed",
+                                       "links",         "prediction_factor",
+                                       "last_dispute",  "switch_seconds",
+                                       "deferred",      "before",
+                                       "slower",        "busy_ns",
+                                       "recorded_step", "spare_ns",
+                                       "revokes",       "hosts",
+                                       "sums",          "predicted_before_seconds",
+                                       "asked_devices", "lane_micro_batches",
+                                       "replica_head"};
     struct plan *plan = sample_plan();
     AUTO_JSON json_t *tree = plan_encode(plan);
     const char *key;
@@ -578,6 +613,8 @@ static void test_decode_refuses_arrays_of_another_length(void **state)
         {"stage_first_unit", "[0,2]", "2 elements where 3 are needed"},
         {"stage_first_unit", "[]", "0 elements where 3 are needed"},
         {"replica_first_lane", "[0,3,6,7,8]", "5 elements, more than 4"},
+        {"replica_head", "[0,2]", "2 elements where 4 are needed"},
+        {"lane_micro_batches", "65537", "lane_micro_batches"},
         {"workers", "\"\"", "donors"},
         {"workers", "[]", "one packed text"},
         {"donors", "8", "donors"},

@@ -239,17 +239,16 @@ static void test_simulation_is_the_recurrence_and_above_its_bound(void **state)
         unsigned lanes = 1 + next_random(12);
         struct layout_shape shape = {.stage_count = stages,
                                      .replica_count = 1,
-                                     .lanes_held = lanes,
+                                     .micro_batches = 2 * lanes,
                                      .speed = 1,
-                                     .lanes_most = lanes,
                                      .slowest = 1,
                                      .deferred = next_random(stages)};
         struct stage_cost costs[UNITS];
         struct time_prediction time;
         stage_costs(&world.input, &shape, cuts, costs);
         assert_int_equal(time_predict(&world.input, &shape, costs, &time), 0);
-        double naive = naive_pipeline(costs, stages, shape.lanes_held * 2), seconds;
-        assert_int_equal(pipeline_seconds(costs, stages, shape.lanes_held * 2, &seconds), 0);
+        double naive = naive_pipeline(costs, stages, shape.micro_batches), seconds;
+        assert_int_equal(pipeline_seconds(costs, stages, shape.micro_batches, &seconds), 0);
         assert_true(fabs(seconds - naive) < 1e-12);
         size_t trained = 0;
         unsigned levels = 0;
@@ -283,9 +282,8 @@ static struct layout_shape naive_shape(const struct planner_input *input, unsign
     unsigned even = (input->lanes + replicas - 1) / replicas;
     struct layout_shape shape = {.stage_count = k,
                                  .replica_count = replicas,
-                                 .lanes_held = even,
+                                 .micro_batches = even * input->micro_batches_per_lane,
                                  .speed = slow,
-                                 .lanes_most = even,
                                  .slowest = slow,
                                  .deferred = k - 1};
     for (unsigned own = 1; replicas > 1 && slow < speeds[0] && own + replicas - 1 <= input->lanes;
@@ -295,9 +293,8 @@ static struct layout_shape naive_shape(const struct planner_input *input, unsign
         if (time >= best)
             continue;
         best = time;
-        shape.lanes_held = slow_time < time ? others : own;
+        shape.micro_batches = (slow_time < time ? others : own) * input->micro_batches_per_lane;
         shape.speed = slow_time < time ? speeds[0] : slow;
-        shape.lanes_most = MAX(own, others);
     }
     return shape;
 }
@@ -502,7 +499,7 @@ static void test_memory_limits_bend_the_partition_or_forbid_it(void **state)
     assert_int_equal(run(&world), 0);
     unsigned cut = world.plan->layout.stage_first_unit[1];
     assert_in_range(cut, 1, 6);
-    unsigned room = gradient_room(12, 0);
+    unsigned room = gradient_room(buffers_even(12, 0, 1), 0);
     assert_true(planner_stage_bytes(world.units, 0, cut, 2, room, PLAN_RECOMPUTE_NONE, 0) <=
                 (size_t)110 << 20);
     assert_true(planner_stage_bytes(world.units, cut, UNITS, 1, room, PLAN_RECOMPUTE_NONE, 0) <=
@@ -541,7 +538,8 @@ static void test_a_slow_slot_gets_fewer_lanes_when_that_is_faster(void **state)
 /* Return the bytes that one slot needs for all units with the activations of @recompute. */
 static size_t whole_model_bytes(const struct world *world, enum plan_recompute recompute)
 {
-    return planner_stage_bytes(world->input.units, 0, UNITS, 1, gradient_room(12, 0), recompute, 0);
+    return planner_stage_bytes(world->input.units, 0, UNITS, 1,
+                               gradient_room(buffers_even(12, 0, 1), 0), recompute, 0);
 }
 
 static void test_short_of_memory_activations_are_computed_again(void **state)

@@ -15,6 +15,8 @@
 #include "lib/worker/tiny_state.h"
 
 #include "base/philox.h"
+#include "elastic/plan/lanes.h"
+#include "elastic/planner/planner_time.h"
 #include "protocol/step_division.h"
 #include "worker/step/gradients.h"
 
@@ -199,6 +201,7 @@ struct interrupted {
     struct gradients *gradients[REPLICAS_MAX];
     struct step_division division;
     unsigned replicas;
+    bool arrived[REPLICAS_MAX][4]; /* per unit: the head of the lane that a replica shares */
 };
 
 static uint32_t draw(uint64_t seed, uint64_t turn, unsigned limit)
@@ -228,20 +231,46 @@ static void list_facts(struct gradients *gradients, unsigned lanes, struct lane_
     }
 }
 
+/* Return the lane whose head @replica gets; lanes: none. */
+static unsigned shared_lane(const struct step_division *division, unsigned replica)
+{
+    unsigned lane = 0;
+
+    while (lane < division->lanes && (division->owners[lane] != replica || !division->heads[lane]))
+        lane++;
+    return lane;
+}
+
+/* Heads that have not arrived are forgotten. */
+static void close_relays(struct interrupted *step)
+{
+    for (unsigned replica = 0; replica < step->replicas; replica++) {
+        unsigned lane = shared_lane(&step->division, replica);
+        for (unsigned unit = 2; unit < 4; unit++)
+            if (lane < step->division.lanes && !step->arrived[replica][unit])
+                gradients_missed(step->gradients[replica], unit, (struct lane_tree_span){lane, 1});
+    }
+    memset(step->arrived, 0, sizeof(step->arrived));
+}
+
 /* Another number of replicas continues the step: some died, some are new. */
-static void divide_anew(struct interrupted *step, unsigned lanes, unsigned replicas)
+static void divide_anew(struct interrupted *step, unsigned lanes, unsigned replicas, bool shares)
 {
     unsigned first_lane[REPLICAS_MAX + 1], first_unit[] = {2, 4};
     struct lane_fact lists[REPLICAS_MAX][LANES_MAX];
     struct step_facts facts[REPLICAS_MAX] = {{0}};
+    unsigned heads[REPLICAS_MAX + 1];
     const struct plan_layout layout = {.stage_count = 1,
                                        .replica_count = replicas,
                                        .worker_count = replicas,
                                        .stage_first_unit = first_unit,
-                                       .replica_first_lane = first_lane};
+                                       .replica_first_lane = first_lane,
+                                       .lane_micro_batches = shares ? MICRO_BATCHES : 0,
+                                       .replica_head = shares ? heads : NULL};
 
-    for (unsigned i = 0; i <= replicas; i++)
-        first_lane[i] = i * lanes / replicas;
+    assert_true(
+        lanes_share(lanes, shares ? MICRO_BATCHES : 1, NULL, replicas, 0, first_lane, heads));
+    close_relays(step);
     for (unsigned i = 0; i < MIN(replicas, step->replicas); i++) {
         facts[i].lanes = lists[i];
         list_facts(step->gradients[i], lanes, lists[i]);
@@ -270,20 +299,50 @@ static void divide_anew(struct interrupted *step, unsigned lanes, unsigned repli
     step->replicas = replicas;
 }
 
+/* Pass the sum of a head on, if this was its last micro-batch. */
+static void pass_head(struct interrupted *step, unsigned replica, unsigned unit, unsigned lane,
+                      unsigned index)
+{
+    const struct step_division *division = &step->division;
+    unsigned owner = division->owners[lane];
+    struct lane_tree_span span = {lane, 1};
+
+    if (owner == replica || index + 1 != division->heads[lane])
+        return;
+    assert_int_equal(division->givers[lane], replica);
+    memcpy(gradients_sum(step->gradients[owner], unit, span),
+           gradients_sum(step->gradients[replica], unit, span),
+           step->tiny[0].state->units[unit].layout.count * sizeof(float));
+    step->arrived[owner][unit] = true;
+}
+
+static bool can_go_on(const struct interrupted *step, unsigned replica, unsigned unit,
+                      unsigned lane)
+{
+    return step->division.owners[lane] != replica || !step->division.heads[lane] ||
+           step->arrived[replica][unit];
+}
+
 /* Each replica computes up to @budget units of micro-batches; the unit behind may be one behind. */
 static void compute(struct interrupted *step, uint64_t seed, unsigned budget_max)
 {
-    struct lane_run runs[LANE_TREE_LANES_MAX];
+    struct lane_run runs[LANE_TREE_LANES_MAX + 1];
 
     for (unsigned replica = 0; replica < step->replicas; replica++) {
         struct gradients *gradients = step->gradients[replica];
         unsigned budget = budget_max == UINT32_MAX ? UINT32_MAX : draw(seed, replica, budget_max);
         unsigned count = step_division_runs(&step->division, replica, runs);
         for (unsigned i = 0; i < count && budget; i++)
-            for (unsigned m = runs[i].start; m < MICRO_BATCHES && budget; m++)
-                for (unsigned unit = 4; unit-- > 2 && budget; budget--)
+            for (unsigned m = runs[i].start; m < runs[i].end && budget; m++)
+                for (unsigned unit = 4; unit-- > 2 && budget; budget--) {
+                    if (!can_go_on(step, replica, unit, runs[i].lane)) {
+                        budget = 1;
+                        continue;
+                    }
                     run_micro_batch(gradients, unit, runs[i].lane, m,
                                     step->tiny[0].state->units[unit].layout.count);
+                    pass_head(step, replica, unit, runs[i].lane, m);
+                }
     }
 }
 
@@ -321,7 +380,7 @@ static void run_interrupted(uint64_t seed)
     for (unsigned i = 0; i < REPLICAS_MAX; i++)
         tiny_state_init(&step.tiny[i], true);
     for (unsigned turn = 0; turn < 5; turn++) {
-        divide_anew(&step, lanes, 1 + draw(seed, 200 + turn, REPLICAS_MAX));
+        divide_anew(&step, lanes, 1 + draw(seed, 200 + turn, REPLICAS_MAX), seed % 4 > 0);
         compute(&step, seed + turn * 1000, turn == 4 ? UINT32_MAX : 2 * lanes * MICRO_BATCHES);
     }
     check_sums(&step, lanes);
@@ -332,13 +391,38 @@ static void run_interrupted(uint64_t seed)
     }
 }
 
-/* Deaths and newcomers within a step, at any micro-batch of any unit: the sums are those of an
- * undisturbed step. */
+/* Deaths and newcomers within a step, at any micro-batch of any unit, where replicas share lanes
+ * and where they do not: the sums are those of an undisturbed step. */
 static void test_interrupted_steps(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < 200; seed++)
         run_interrupted(seed);
+}
+
+/* The planner's count of buffers is the worker's. */
+static void test_buffers_are_as_planned(void **state)
+{
+    (void)state;
+    for (unsigned lanes = 1; lanes <= 40; lanes++)
+        for (unsigned replicas = 1; replicas <= lanes; replicas++)
+            for (unsigned shares = 0; shares < 2; shares++) {
+                unsigned first[41], heads[41], most = 0;
+                const struct plan_layout layout = {.replica_count = replicas,
+                                                   .replica_first_lane = first,
+                                                   .lane_micro_batches = MICRO_BATCHES,
+                                                   .replica_head = shares ? heads : NULL};
+                struct step_division division;
+                assert_true(lanes_share(lanes, shares ? MICRO_BATCHES : 1, NULL, replicas, 0, first,
+                                        heads));
+                step_division_plan(&layout, lanes, MICRO_BATCHES, &division);
+                for (unsigned replica = 0; replica < replicas; replica++) {
+                    unsigned depth = gradients_depth(&division, replica);
+                    assert_int_equal(layout_buffers(&layout, replica), depth);
+                    most = MAX(most, depth);
+                }
+                assert_int_equal(buffers_even(lanes, shares ? MICRO_BATCHES : 0, replicas), most);
+            }
 }
 
 /* ---- sums of other workers ---- */
@@ -371,7 +455,7 @@ static void run_moved(uint64_t seed)
         .step = 1, .lanes = lanes, .micro_batches = MICRO_BATCHES, .replicas = 2};
     CLEANUP(step_sums_done) struct step_sums sums = {0};
     CLEANUP(step_facts_done) struct step_facts facts = {0};
-    struct lane_run runs[LANE_TREE_LANES_MAX];
+    struct lane_run runs[LANE_TREE_LANES_MAX + 1];
     struct gradients *parts[2], *both = NULL;
     struct tiny_state tiny[2];
     struct error error = {0};
@@ -480,6 +564,7 @@ int main(void)
         cmocka_unit_test(test_units_do_not_mix),
         cmocka_unit_test(test_frozen_units_take_nothing),
         cmocka_unit_test(test_interrupted_steps),
+        cmocka_unit_test(test_buffers_are_as_planned),
         cmocka_unit_test(test_sums_of_another_worker_are_gone_on_with),
         cmocka_unit_test(test_a_sum_that_does_not_arrive_is_none),
     };

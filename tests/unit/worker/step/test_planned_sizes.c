@@ -123,9 +123,9 @@ static void compare_frozen(const struct job_spec *job, enum job_precision precis
         unsigned rank = i % stages, deferred = plan->layout.deferred = i / stages * (stages - 1);
         const struct memory_need need = memory_need(state, &plan->layout, rank, true);
         double taken = (double)need.state_bytes + (double)memory_arena_bytes(&need);
-        double planned =
-            (double)layout_stage_bytes(units, plan->layout.stage_first_unit, stages, rank,
-                                       gradient_room(2, sums), recompute, deferred);
+        double planned = (double)layout_stage_bytes(
+            units, plan->layout.stage_first_unit, stages, rank,
+            gradient_room(buffers_even(spec.train.lanes, 0, replicas), sums), recompute, deferred);
         if (planned < 0.995 * taken || planned > 1.08 * taken)
             fail_msg(
                 "rank %u of %u, %u frozen layers, %u deferred: %.1f MiB planned, %.1f MiB taken",
