@@ -88,6 +88,7 @@ static void measure_situation(struct measure *measure, const struct situation *s
                                   .devices_max = situation->slots,
                                   .lanes = LANES,
                                   .micro_batches_per_lane = 4,
+                                  .shares_lanes = true,
                                   .link_bytes_per_second = 10e9,
                                   .link_latency_seconds = 20e-6};
     char layout[64] = "";

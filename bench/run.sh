@@ -11,7 +11,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-all="planner recorder reduce step control-plane checkpoint copies scrub data_start cluster links join pipeline freeze shadow hostile flood learn trace"
+all="planner recorder reduce step control-plane checkpoint copies scrub data_start cluster links join uneven pipeline freeze shadow hostile flood learn trace"
 
 export FIRN_BIN=${FIRN_BIN:-$PWD/build/bin}
 export FIRN_BENCH_OUT=${FIRN_BENCH_OUT:-$PWD/build/bench}
@@ -33,7 +33,7 @@ run_one() {
         ;;
     cluster | links | copies | scrub | data_start | shadow | hostile | flood) timeout 600 "bench/$1.py" ;;
     join) timeout 1500 bench/join.py 12 768 12 ;; # of the size of GPT-2 124M
-    pipeline | freeze) timeout 1500 "bench/$1.py" ;;
+    uneven | pipeline | freeze) timeout 1500 "bench/$1.py" ;;
     learn)
         if [ -n "${FIRN_TEXT:-}" ]; then
             timeout 900 bench/learn.py "$FIRN_TEXT"
