@@ -189,6 +189,10 @@ bool lanes_share(unsigned lanes, unsigned micro_batches, const double *speeds, u
     for (unsigned replica = 0; speeds && replica < replicas; replica++)
         all_speeds += speeds[replica];
     double time = speeds ? ((double)total + fill_batches * replicas) / all_speeds : 0;
+    for (unsigned replica = 0; speeds && replica < replicas; replica++)
+        if (speeds[replica] * time - fill_batches <
+            micro_batches) /* not by rounding: in any order */
+            return false;
     for (unsigned replica = 0; replica <= replicas; replica++) {
         uint64_t begin = total * replica / replicas;
         if (speeds && replica < replicas) {

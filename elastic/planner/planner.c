@@ -75,10 +75,9 @@ struct search {
     struct given given[PLAN_RECOMPUTES]; /* by level; their cuts are one allocation */
     double *speeds;                      /* scratch: of replicas, slot_count */
     unsigned *lanes, *heads;             /* scratch: slot_count + 1 */
-    unsigned *sums; /* sums_room_even() by replicas, 0: not known; slot_count + 1 */
-    unsigned
-        *buffers;     /* buffers_even() the same; of replicas that share lanes: behind the others */
-    double *subtrees; /* subtrees_even() by replicas, the same */
+    unsigned *sums;    /* sums_room_even() by replicas, 0: not known; slot_count + 1 */
+    unsigned *buffers; /* buffers_even() the same: of whole lanes, then of shared ones */
+    double *subtrees;  /* subtrees_even() by replicas, the same */
     struct stage_cost *costs_of_stages; /* scratch: stages_max */
     size_t least_memory_needed;         /* of layouts that do not fit, for the message */
 };

@@ -135,7 +135,8 @@ static void test_freezing_shrinks_and_forks(void **state)
     struct scene *scene = scene_new(3, 3);
     scene->sim->spec.elastic.freeze.policy = JOB_FREEZE_SCHEDULE;
     scene->sim->spec.elastic.freeze.every = FREEZES_AFTER;
-    scene->sim->spec.elastic.pipeline = JOB_PIPELINE_1F1B; /* so that one stage is the best then */
+    scene->sim->spec.elastic.pipeline =
+        JOB_PIPELINE_1F1B; /* so that fewer stages are better then */
     scene->sim->costs.lane_ns = 40 * NS_PER_MS;
     scene_begin(scene);
     scene_progress(scene, 5);
@@ -146,18 +147,18 @@ static void test_freezing_shrinks_and_forks(void **state)
     scene_until(scene, 10, scene_trains(scene));
     assert_int_equal(scene_plan(scene)->change.reason, PLAN_REASON_FREEZE);
     assert_int_equal(scene_plan(scene)->layout.frozen_layers, 1);
-    assert_int_equal(scene_plan(scene)->layout.stage_count, 1);
-    assert_int_equal(scene_plan(scene)->layout.replica_count, 6);
-    assert_int_equal(scene->writes.prepared, 0); /* all processes are running */
-    /* Simulated stages never wait for each other, so nine workers are faster than six, against any
-     * prediction of the planner: the job goes back, and stays. */
+    assert_int_equal(scene_plan(scene)->layout.stage_count, 2);
+    assert_int_equal(scene_plan(scene)->layout.replica_count, 4); /* two pairs share a lane each */
+    assert_int_equal(scene->writes.prepared, 0);                  /* all processes are running */
+    /* Simulated stages never wait for each other, so nine workers are faster than eight, against
+     * any prediction of the planner: the job goes back, and does not try that layout again. */
     scene_until(scene, 10, scene_plan(scene)->generation == 3);
     assert_non_null(strstr(scene_plan(scene)->change.text, "longer than"));
     assert_int_equal(scene_plan(scene)->layout.stage_count, 3);
     assert_int_equal(scene_plan(scene)->layout.replica_count, 3);
     scene_run(scene, 20);
     assert_in_range(scene_committed(scene), FREEZES_AFTER + 1, 2 * FREEZES_AFTER - 1);
-    assert_int_equal(scene_plan(scene)->generation, 3);
+    assert_int_not_equal(scene_plan(scene)->layout.stage_count, 2);
     scene_free(scene);
 }
 
