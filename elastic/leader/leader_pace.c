@@ -1,6 +1,5 @@
 #include "elastic/leader/leader_pace.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
