@@ -129,20 +129,20 @@ static bool can_share(const struct dealing *dealing, double time)
 
 /* ---- giving them out ---- */
 
-/* Give each replica its part of the lanes, in order. */
+/* Give the lanes to the replicas by their parts, in order. Where a part ends in a lane is its head.
+ */
 static void give(const struct dealing *dealing, struct step_division *division)
 {
-    unsigned size = dealing->micro_batches, at = 0;
+    unsigned size = dealing->micro_batches, replica = 0, end = dealing->parts[0];
 
-    for (unsigned replica = 0; replica < dealing->replicas; replica++) {
-        unsigned end = at + dealing->parts[replica];
-        for (unsigned i = at / size; i < end / size; i++)
-            division->owners[dealing->lanes[i]] = (uint16_t)replica;
-        if (end % size && end > at) {
-            division->heads[dealing->lanes[end / size]] = end % size;
-            division->givers[dealing->lanes[end / size]] = (uint16_t)replica;
-        }
-        at = end;
+    for (unsigned i = 0; i < dealing->lane_count; i++) {
+        unsigned lane = dealing->lanes[i];
+        for (; end < (i + 1) * size; end += dealing->parts[++replica])
+            if (end > i * size && dealing->parts[replica]) {
+                division->heads[lane] = end - i * size;
+                division->givers[lane] = (uint16_t)replica;
+            }
+        division->owners[lane] = (uint16_t)replica;
     }
 }
 
