@@ -93,7 +93,13 @@ enum sim_bug {
     BUG_LONE_REST,
     BUG_COUNT,
 };
-extern const char *const sim_bug_names[BUG_COUNT];
+
+/* What a bug is called, and a seed that has noticed it: tried first, to save the way to it. */
+struct sim_broken_rule {
+    const char *name;
+    uint64_t seed;
+};
+extern const struct sim_broken_rule sim_broken_rules[BUG_COUNT];
 
 struct sim_event;
 
