@@ -5,7 +5,7 @@
 
 #include "base/words.h"
 
-#define FACT_WORDS_MAX 5 /* of a lane */
+#define FACT_WORDS_MAX 6 /* of a lane */
 
 /* ---- up ---- */
 
@@ -118,7 +118,7 @@ static bool are_heads_sound(const struct plan_layout *layout, const struct step_
         if (!division->heads[lane])
             continue;
         if (layout->lane_micro_batches != division->micro_batches || owner == giver ||
-            gives[giver] || gets[owner] || division->starts[lane])
+            gives[giver] || gets[owner] || division->starts[lane] >= division->heads[lane])
             return false;
         gives[giver] = gets[owner] = true;
     }
@@ -137,11 +137,11 @@ static bool counts_on_more(const struct division_round *round)
     bool last = stage == layout->stage_count - 1;
 
     for (unsigned lane = 0; division->step && lane < division->lanes; lane++) {
-        if (division->owners[lane] != replica)
-            continue;
-        if (trained && division->starts[lane] > (facts ? facts[lane].micro_batches : 0))
+        bool begins = step_division_first(division, lane) == replica;
+        bool ends = division->owners[lane] == replica;
+        if (begins && trained && division->starts[lane] > (facts ? facts[lane].micro_batches : 0))
             return true;
-        if (last && division->validated[lane] && !(facts && facts[lane].validated))
+        if (ends && last && division->validated[lane] && !(facts && facts[lane].validated))
             return true;
     }
     return false;

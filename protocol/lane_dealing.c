@@ -3,57 +3,78 @@
 #include <math.h>
 #include <string.h>
 
-#define MARGIN 1e-9 /* relative, for rounding */
+#define NO_LANE UINT16_MAX
+#define MARGIN  1e-9 /* relative, for rounding */
+#define TRIALS  64   /* times for which shared lanes are laid out */
 
-/* The replicas, and the lanes that are dealt. */
+/* The replicas, and the lanes that are left. Times are in units in which a replica computes as many
+ * micro-batches as it has lanes in the plan. */
 struct dealing {
-    unsigned replicas, micro_batches;
-    double weights[JOB_DEVICES_MAX]; /* micro-batches in a unit of time */
-    unsigned left[JOB_DEVICES_MAX];  /* micro-batches of lanes in progress */
-    unsigned parts[JOB_DEVICES_MAX]; /* micro-batches dealt to each replica */
-    unsigned lanes[LANE_TREE_LANES_MAX], lane_count;
+    const struct lane_dealing_input *input;
+    unsigned replicas, micro_batches;                     /* micro_batches: of a lane */
+    double weights[JOB_DEVICES_MAX];                      /* micro-batches in a unit of time */
+    double transfer;                                      /* the time in which a sum is passed */
+    unsigned loads[JOB_DEVICES_MAX];                      /* micro-batches of each replica */
+    unsigned unbegun[LANE_TREE_LANES_MAX], unbegun_count; /* lanes without an owner */
+    uint16_t first[JOB_DEVICES_MAX];                      /* each replica's lanes in progress */
+    uint16_t next[LANE_TREE_LANES_MAX];
 };
 
-static void begin(struct dealing *dealing, const struct plan_layout *layout,
+static unsigned left_of(const struct step_division *division, unsigned lane)
+{
+    return division->micro_batches - division->starts[lane];
+}
+
+static void begin(struct dealing *dealing, const struct lane_dealing_input *input,
                   const struct step_division *division)
 {
+    const struct plan_layout *layout = input->layout;
+    double step_seconds = plan_layout_expected_seconds(layout);
+
+    dealing->input = input;
     dealing->replicas = layout->replica_count;
     dealing->micro_batches = division->micro_batches;
-    dealing->lane_count = 0;
-    memset(dealing->left, 0, dealing->replicas * sizeof(*dealing->left));
-    for (unsigned replica = 0; replica < dealing->replicas; replica++)
+    dealing->transfer =
+        step_seconds > 0 ? layout->head_seconds / step_seconds * division->micro_batches : 0;
+    dealing->unbegun_count = 0;
+    for (unsigned replica = 0; replica < dealing->replicas; replica++) {
         dealing->weights[replica] = plan_layout_lanes_computed(layout, replica);
+        dealing->first[replica] = NO_LANE;
+        dealing->loads[replica] = 0;
+    }
+    for (unsigned lane = division->lanes; lane-- > 0;) {
+        unsigned owner = division->owners[lane];
+        if (owner == LANE_DEALING_NO_OWNER || !left_of(division, lane))
+            continue;
+        dealing->next[lane] = dealing->first[owner];
+        dealing->first[owner] = (uint16_t)lane;
+        dealing->loads[owner] += left_of(division, lane);
+    }
     for (unsigned lane = 0; lane < division->lanes; lane++)
         if (division->owners[lane] == LANE_DEALING_NO_OWNER)
-            dealing->lanes[dealing->lane_count++] = lane;
-        else
-            dealing->left[division->owners[lane]] +=
-                division->micro_batches - division->starts[lane];
+            dealing->unbegun[dealing->unbegun_count++] = lane;
 }
 
 /* Return the time of the slowest replica. */
-static double longest(const struct dealing *dealing)
+static double longest(const struct dealing *dealing, const unsigned *loads)
 {
     double time = 0;
 
     for (unsigned replica = 0; replica < dealing->replicas; replica++)
-        time = fmax(time, ((double)dealing->left[replica] + dealing->parts[replica]) /
-                              dealing->weights[replica]);
+        time = fmax(time, loads[replica] / dealing->weights[replica]);
     return time;
 }
 
 /* ---- whole lanes ---- */
 
 /* Return the replica whose work would take least time with one more lane. */
-static unsigned least_loaded(const struct dealing *dealing)
+static unsigned least_loaded(const struct dealing *dealing, const unsigned *loads)
 {
     unsigned best = 0;
     double best_time = INFINITY;
 
     for (unsigned replica = 0; replica < dealing->replicas; replica++) {
-        double time =
-            ((double)dealing->left[replica] + dealing->parts[replica] + dealing->micro_batches) /
-            dealing->weights[replica];
+        double time = ((double)loads[replica] + dealing->micro_batches) / dealing->weights[replica];
         if (time >= best_time)
             continue;
         best = replica;
@@ -62,103 +83,153 @@ static unsigned least_loaded(const struct dealing *dealing)
     return best;
 }
 
-/* Divide the micro-batches into parts of whole lanes. */
-static void part_whole(struct dealing *dealing)
+/* Give each replica as many whole lanes as fit the lanes that it has in progress, neighbouring
+ * ones. Return the time of the slowest. */
+static double deal_whole(const struct dealing *dealing, struct step_division *division)
 {
-    memset(dealing->parts, 0, dealing->replicas * sizeof(*dealing->parts));
-    for (unsigned i = 0; i < dealing->lane_count; i++)
-        dealing->parts[least_loaded(dealing)] += dealing->micro_batches;
+    unsigned loads[JOB_DEVICES_MAX], counts[JOB_DEVICES_MAX] = {0}, replica = 0;
+
+    memcpy(loads, dealing->loads, dealing->replicas * sizeof(*loads));
+    for (unsigned i = 0; i < dealing->unbegun_count; i++) {
+        unsigned best = least_loaded(dealing, loads);
+        loads[best] += dealing->micro_batches;
+        counts[best]++;
+    }
+    for (unsigned i = 0; i < dealing->unbegun_count; i++) {
+        while (!counts[replica])
+            replica++;
+        counts[replica]--;
+        division->owners[dealing->unbegun[i]] = (uint16_t)replica;
+    }
+    return longest(dealing, loads);
 }
 
 /* ---- shared lanes ---- */
 
-/* Return the time at which all replicas finish that are not busy longer than that anyway. */
-static double level(const struct dealing *dealing)
+/* All micro-batches that are left, one after another, and the replicas along them. */
+struct line {
+    const struct dealing *dealing;
+    struct step_division *division;
+    unsigned loads[JOB_DEVICES_MAX];
+    unsigned replica;       /* of the part that is laid out */
+    unsigned at, end, next; /* so much is laid out; the ends of this part and the next one */
+    unsigned dealt;         /* of the unbegun lanes */
+    double due;             /* when the last head has been passed on and followed by its rest */
+};
+
+/* Let two replicas share @lane, which begins before the end of this one's part and ends behind it.
+ * False: it cannot be cut there. */
+static bool cut(struct line *line, unsigned lane, unsigned begin)
 {
-    double time = INFINITY, before = 0;
-    unsigned total = dealing->lane_count * dealing->micro_batches;
+    const struct dealing *dealing = line->dealing;
+    struct step_division *division = line->division;
+    unsigned replica = line->replica, head = line->end - begin, rest = line->at - line->end;
 
-    while (time < before || before <= 0) {
-        double work = total, weight = 0;
-        before = time;
-        for (unsigned replica = 0; replica < dealing->replicas; replica++) {
-            if (dealing->left[replica] / dealing->weights[replica] >= time)
-                continue;
-            work += dealing->left[replica];
-            weight += dealing->weights[replica];
-        }
-        time = work / weight;
-    }
-    return time;
-}
-
-/* Divide the micro-batches exactly, in the order of replicas. */
-static void part_exactly(struct dealing *dealing, double time)
-{
-    unsigned total = dealing->lane_count * dealing->micro_batches, dealt = 0, last = 0;
-    double end = 0;
-
-    for (unsigned replica = 0; replica < dealing->replicas; replica++) {
-        end += fmax(0, time * dealing->weights[replica] - dealing->left[replica]);
-        unsigned until = (unsigned)fmin(total, nearbyint(end));
-        dealing->parts[replica] = until - dealt;
-        dealt = until;
-        if (dealing->parts[replica])
-            last = replica;
-    }
-    dealing->parts[last] += total - dealt;
-}
-
-/* Return whether no lane has three parts, and each head is there before the rest is due. */
-static bool can_share(const struct dealing *dealing, double time)
-{
-    unsigned size = dealing->micro_batches, at = 0, giver = 0;
-
-    for (unsigned replica = 0; replica < dealing->replicas; replica++) {
-        unsigned part = dealing->parts[replica], head = at % size;
-        if (!part)
-            continue;
-        double due = head / dealing->weights[giver] + (size - head) / dealing->weights[replica];
-        if (head && (part < size - head || due > time * (1 + MARGIN)))
-            return false;
-        at += part;
-        giver = replica;
-    }
+    if (replica + 1 == dealing->replicas || line->at > line->next ||
+        division->starts[lane] + head <= dealing->input->furthest[lane])
+        return false;
+    division->owners[lane] = (uint16_t)(replica + 1);
+    division->givers[lane] = (uint16_t)replica;
+    division->heads[lane] = division->starts[lane] + head;
+    division->validated[lane] = false;
+    line->loads[replica] += head;
+    line->loads[replica + 1] += rest;
+    line->due = fmax(line->due, head / dealing->weights[replica] + dealing->transfer +
+                                    rest / dealing->weights[replica + 1]);
     return true;
 }
 
-/* ---- giving them out ---- */
-
-/* Give the lanes to the replicas by their parts, in order. Where a part ends in a lane is its head.
- */
-static void give(const struct dealing *dealing, struct step_division *division)
+static bool lay(struct line *line, unsigned lane)
 {
-    unsigned size = dealing->micro_batches, replica = 0, end = dealing->parts[0];
+    unsigned begin = line->at;
 
-    for (unsigned i = 0; i < dealing->lane_count; i++) {
-        unsigned lane = dealing->lanes[i];
-        for (; end < (i + 1) * size; end += dealing->parts[++replica])
-            if (end > i * size && dealing->parts[replica]) {
-                division->heads[lane] = end - i * size;
-                division->givers[lane] = (uint16_t)replica;
-            }
-        division->owners[lane] = (uint16_t)replica;
-    }
+    if (begin >= line->end)
+        return false;
+    line->at += left_of(line->division, lane);
+    if (line->at > line->end)
+        return cut(line, lane, begin);
+    line->division->owners[lane] = (uint16_t)line->replica;
+    line->loads[line->replica] += line->at - begin;
+    return true;
 }
 
-void lane_dealing_run(const struct plan_layout *layout, struct step_division *division)
+/* Lay out the lanes that the replica has in progress, and unbegun ones until its part is full. */
+static bool fill_part(struct line *line)
 {
+    const struct dealing *dealing = line->dealing;
+    bool good = true;
+
+    for (unsigned lane = dealing->first[line->replica]; good && lane != NO_LANE;
+         lane = dealing->next[lane])
+        good = lay(line, lane);
+    while (good && line->at < line->end && line->dealt < dealing->unbegun_count)
+        good = lay(line, dealing->unbegun[line->dealt++]);
+    return good;
+}
+
+/* Lay out all lanes in parts of @time. Return the time of the slowest replica; INFINITY: it cannot
+ * be done. */
+static double deal_shared(const struct dealing *dealing, double time,
+                          struct step_division *division)
+{
+    struct line line = {.dealing = dealing, .division = division};
+    double end = 0;
+
+    for (unsigned replica = 0; replica < dealing->replicas; replica++) {
+        unsigned following = MIN(replica + 1, dealing->replicas - 1);
+        end += time * dealing->weights[replica];
+        line.replica = replica;
+        line.at = MAX(line.at, line.end);
+        line.end = (unsigned)nearbyint(end);
+        line.next = (unsigned)nearbyint(end + time * dealing->weights[following]);
+        if (!fill_part(&line))
+            return INFINITY;
+    }
+    return line.dealt < dealing->unbegun_count ? INFINITY
+                                               : fmax(line.due, longest(dealing, line.loads));
+}
+
+/* Return the time in which all replicas could finish together. */
+static double level(const struct dealing *dealing)
+{
+    double work = (double)dealing->unbegun_count * dealing->micro_batches, weight = 0;
+
+    for (unsigned replica = 0; replica < dealing->replicas; replica++) {
+        work += dealing->loads[replica];
+        weight += dealing->weights[replica];
+    }
+    return work / weight;
+}
+
+/* Look for the shortest time in which replicas that share lanes finish. False: none is shorter than
+ * @time by more than a sum takes to be passed on. */
+static bool deal_best(const struct dealing *dealing, double time, struct step_division *division)
+{
+    const struct step_division before = *division;
+    double least = level(dealing), best = (time - dealing->transfer) * (1 - MARGIN);
+    bool found = false;
+
+    for (unsigned i = 0; i < TRIALS; i++) {
+        struct step_division trial = before;
+        double tried = least + (time - least) * i / TRIALS;
+        double finish = tried < best ? deal_shared(dealing, tried, &trial) : INFINITY;
+        if (finish >= best)
+            continue;
+        best = finish;
+        *division = trial;
+        found = true;
+    }
+    return found;
+}
+
+void lane_dealing_run(const struct lane_dealing_input *input, struct step_division *division)
+{
+    struct step_division shared = *division;
     struct dealing dealing;
 
-    begin(&dealing, layout, division);
-    if (!dealing.lane_count)
-        return;
-    part_whole(&dealing);
-    if (layout->lane_micro_batches == division->micro_batches) {
-        double whole = longest(&dealing), time = level(&dealing);
-        part_exactly(&dealing, time);
-        if (longest(&dealing) >= whole || !can_share(&dealing, longest(&dealing)))
-            part_whole(&dealing);
-    }
-    give(&dealing, division);
+    begin(&dealing, input, division);
+    double whole = deal_whole(&dealing, division);
+    if (input->layout->lane_micro_batches == division->micro_batches &&
+        deal_best(&dealing, whole, &shared))
+        *division = shared;
 }

@@ -1,11 +1,19 @@
 /*
- * Deal the lanes of a step that no replica has begun, so that all replicas finish the step at the
- * same time.
+ * Deal the rest of a step that continues in another generation, so that all replicas finish it at
+ * the same time.
  *
- * Replicas may have lanes in progress. Each gets neighbouring lanes, because their sums merge: as
- * many whole lanes as fit the work that it has already, or, if the plan lets replicas share lanes,
- * an exact part, whose first and last lanes may be shared (protocol/step_division.h). A lane is
- * shared only where its head is computed before the rest of it is due.
+ * A lane in progress begins with the replica that has its sum. Lanes that no replica has begun may
+ * begin anywhere; each replica gets neighbouring ones, because their sums merge. Without shared
+ * lanes a replica gets as many whole lanes as fit the lanes that it has in progress.
+ *
+ * If the plan lets replicas share lanes, the micro-batches that are left are laid out on one line,
+ * of which each replica has a part that takes it the same time. A lane that crosses the end of a
+ * part is cut there: its replica computes the head first of all, and the next replica the rest last
+ * of all (protocol/step_division.h). So no lane is computed in two places at once, as in
+ * McNaughton's rule for jobs that may be interrupted. (McNaughton, Scheduling with Deadlines and
+ * Loss Functions, Management Science 6, 1959)
+ *
+ * Cost: lanes x replicas comparisons, once a generation.
  */
 #pragma once
 
@@ -13,6 +21,12 @@
 
 #define LANE_DEALING_NO_OWNER UINT16_MAX
 
-/** lane_dealing_run() - give an owner to each lane of @division that has LANE_DEALING_NO_OWNER;
- * work is weighed by the plan's lanes, which follow the speeds of the slots */
-void lane_dealing_run(const struct plan_layout *layout, struct step_division *division);
+struct lane_dealing_input {
+    const struct plan_layout *layout; /* its lanes follow the speeds of the slots */
+    const unsigned *furthest;         /* (lanes,): the micro-batches that any unit has of a lane in
+                                         progress:         its head must have more */
+};
+
+/** lane_dealing_run() - deal all lanes of @division: those in progress have the replica that has
+ * their sum as their owner, the others LANE_DEALING_NO_OWNER */
+void lane_dealing_run(const struct lane_dealing_input *input, struct step_division *division);

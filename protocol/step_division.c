@@ -143,6 +143,28 @@ static void set_starts(const struct step_scene *scene, struct step_division *div
     }
 }
 
+/* Find how many micro-batches any unit has of each lane, at the lane's owner. */
+static void find_furthest(const struct step_scene *scene, const struct step_division *division,
+                          unsigned *ret_furthest)
+{
+    for (unsigned lane = 0; lane < division->lanes; lane++) {
+        unsigned owner = division->owners[lane];
+        ret_furthest[lane] = 0;
+        for (unsigned stage = 0; stage < scene->layout->stage_count; stage++)
+            if (owner != LANE_DEALING_NO_OWNER && is_trained(scene, stage))
+                ret_furthest[lane] =
+                    MAX(ret_furthest[lane], fact_of(scene, owner, stage, lane)->furthest);
+    }
+}
+
+static void deal(const struct step_scene *scene, struct step_division *division)
+{
+    unsigned furthest[LANE_TREE_LANES_MAX];
+
+    find_furthest(scene, division, furthest);
+    lane_dealing_run(&(struct lane_dealing_input){scene->layout, furthest}, division);
+}
+
 static bool is_scattered(const struct step_division *division)
 {
     for (unsigned replica = 0; replica < division->replicas; replica++)
@@ -166,7 +188,7 @@ void step_division_continue(const struct plan_layout *layout, unsigned trained_f
     forget_heads(ret_division);
     ret_division->step = step;
     set_starts(&scene, ret_division);
-    lane_dealing_run(layout, ret_division);
+    deal(&scene, ret_division);
     if (is_scattered(ret_division)) {
         own_as_planned(layout, ret_division);
         forget_heads(ret_division);
@@ -187,11 +209,26 @@ static struct lane_run run_of(const struct step_division *division, unsigned rep
     struct lane_run run = {lane, MAX(start, head), division->micro_batches};
 
     if (kind == RUN_HEAD)
-        return division->givers[lane] == replica ? (struct lane_run){lane, 0, head}
-                                                 : (struct lane_run){0};
+        return head > 0 && division->givers[lane] == replica ? (struct lane_run){lane, start, head}
+                                                             : (struct lane_run){0};
     bool is_own = division->owners[lane] == replica;
     enum run_kind own_kind = head > 0 ? RUN_REST : start > 0 ? RUN_BEGUN : RUN_WHOLE;
     return is_own && kind == own_kind ? run : (struct lane_run){0};
+}
+
+unsigned step_division_first(const struct step_division *division, unsigned lane)
+{
+    return division->heads[lane] > 0 ? division->givers[lane] : division->owners[lane];
+}
+
+bool step_division_goes_on_with(const struct step_division *division, struct lane_tree_span span,
+                                unsigned replica)
+{
+    for (unsigned lane = span.first; lane < span.first + span.count; lane++)
+        if (step_division_first(division, lane) != replica ||
+            (division->heads[lane] > 0 && span.count > 1))
+            return false;
+    return span.count > 0;
 }
 
 unsigned step_division_runs(const struct step_division *division, unsigned replica,
@@ -249,6 +286,7 @@ int step_facts_pack(const struct step_facts *facts, unsigned lanes, struct words
             continue;
         words_put(writer, lane);
         words_put(writer, fact->micro_batches);
+        words_put(writer, fact->furthest);
         words_put(writer, fact->span.first);
         words_put(writer, fact->span.count);
         words_put(writer, fact->validated);
@@ -262,10 +300,12 @@ static struct lane_fact take_fact(struct words_reader *reader, unsigned lane, un
     struct lane_fact fact = {.micro_batches =
                                  (unsigned)words_take_below(reader, (uint64_t)micro_batches + 1)};
 
+    fact.furthest = (unsigned)words_take_below(reader, (uint64_t)micro_batches + 1);
     fact.span.first = (unsigned)words_take_below(reader, (uint64_t)lane + 1);
     fact.span.count = (unsigned)words_take_below(reader, (uint64_t)lanes - fact.span.first + 1);
     fact.validated = words_take_below(reader, 2) != 0;
-    if (fact.span.count && fact.span.first + fact.span.count <= lane)
+    if (fact.furthest < fact.micro_batches ||
+        (fact.span.count && fact.span.first + fact.span.count <= lane))
         reader->status = -EBADMSG;
     return fact;
 }

@@ -17,10 +17,10 @@
  * of each lane and the micro-batch from which the owner continues:
  *
  *   - A replica can continue a lane from the least count over the trained units of its stages and
- *     the loss. The replica that is furthest keeps the lane.
- *   - Lanes that no replica has begun are dealt so that the remaining work is in proportion to the
- *     lanes that the plan gave each replica, and so to the speeds of their slots
- *     (protocol/lane_dealing.h).
+ *     the loss. The replica that is furthest goes on with the lane.
+ *   - The remaining work is dealt in proportion to the lanes that the plan gave each replica, and
+ *     so to the speeds of their slots (protocol/lane_dealing.h). A lane in progress may be shared,
+ *     too: the replica that has its sum computes the head.
  *   - A sum of several lanes that now have different owners is dropped. A unit that is ahead of its
  *     replica keeps its sum: micro-batches already in the sum are not added twice.
  *
@@ -41,6 +41,7 @@
 /* The progress of one worker with a lane, in all trained units of its stage. */
 struct lane_fact {
     unsigned micro_batches;     /* the number of first micro-batches that every unit has */
+    unsigned furthest;          /* the same of the unit, or the loss, that has most */
     struct lane_tree_span span; /* the largest sum that the lane is part of; count 0: none */
     bool validated;             /* the lane's validation loss, on the last stage */
 };
@@ -56,8 +57,8 @@ struct step_division {
     unsigned lanes, micro_batches; /* of the job; of one lane */
     unsigned replicas;
     uint16_t owners[LANE_TREE_LANES_MAX]; /* the replica of each lane */
-    unsigned starts[LANE_TREE_LANES_MAX]; /* micro-batches that its owner has already */
-    unsigned heads[LANE_TREE_LANES_MAX];  /* that another replica computes for it, the giver */
+    unsigned starts[LANE_TREE_LANES_MAX]; /* micro-batches that its first replica has already */
+    unsigned heads[LANE_TREE_LANES_MAX];  /* that its first replica, the giver, passes on */
     uint16_t givers[LANE_TREE_LANES_MAX]; /* meaningless where the head is 0 */
     bool validated[LANE_TREE_LANES_MAX];  /* the owner has the validation loss */
 };
@@ -77,6 +78,15 @@ void step_division_plan(const struct plan_layout *layout, unsigned lanes, unsign
 void step_division_continue(const struct plan_layout *layout, unsigned trained_from, uint64_t step,
                             unsigned lanes, unsigned micro_batches, const struct step_facts *facts,
                             struct step_division *ret_division);
+
+/** step_division_first() - return the first replica of @lane: the giver of its head, or else its
+ * owner. It goes on with the sum that the lane has so far */
+unsigned step_division_first(const struct step_division *division, unsigned lane);
+
+/** step_division_goes_on_with() - return whether @replica goes on with a sum of the lanes of @span:
+ * it is the first replica of each. Of a lane with a head it has the sum alone */
+bool step_division_goes_on_with(const struct step_division *division, struct lane_tree_span span,
+                                unsigned replica);
 
 /** step_division_left() - return the number of micro-batches that @replica computes, or that all
  * compute if it is UINT_MAX */

@@ -165,11 +165,7 @@ static int compare(const void *a, const void *b)
 static bool is_eligible(const struct step_sum *sum, const struct step_division *division,
                         unsigned replica)
 {
-    for (unsigned i = 0; division && i < sum->span.count; i++)
-        if (division->owners[sum->span.first + i] != replica ||
-            division->heads[sum->span.first + i] > 0) /* its sum comes from the giver */
-            return false;
-    return true;
+    return !division || step_division_goes_on_with(division, sum->span, replica);
 }
 
 /* Take the lanes of @sum; false if one of them is taken. */
@@ -219,8 +215,10 @@ static void count_unit(const struct step_sums *sums, unsigned unit, unsigned lan
                 fact->span = sum->span;
         }
     }
-    for (unsigned lane = 0; lane < lanes; lane++)
+    for (unsigned lane = 0; lane < lanes; lane++) {
         facts[lane].micro_batches = MIN(facts[lane].micro_batches, counts[lane]);
+        facts[lane].furthest = MAX(facts[lane].furthest, counts[lane]);
+    }
 }
 
 /* State the facts about the chosen sums. */
@@ -230,7 +228,9 @@ static void state_facts(const struct step_sums *sums, const struct step_sums_sta
     const struct step_losses *losses = stage->last ? sums->losses : NULL;
 
     for (unsigned lane = 0; lane < lanes; lane++) {
-        facts[lane].micro_batches = stage->last ? (losses ? losses[lane].count : 0) : micro_batches;
+        unsigned counted = losses ? losses[lane].count : 0;
+        facts[lane].micro_batches = stage->last ? counted : micro_batches;
+        facts[lane].furthest = counted;
         facts[lane].validated = losses && step_record_is_known(losses[lane].validation);
     }
     for (unsigned unit = stage->first_unit; unit < stage->end_unit; unit++)
@@ -259,12 +259,12 @@ bool step_sums_suffice(const struct step_sums *sums, const struct step_sums_stag
 
     state_facts(sums, stage, division->lanes, division->micro_batches, facts);
     for (unsigned lane = 0; lane < division->lanes; lane++) {
-        if (division->owners[lane] != replica)
-            continue;
-        if (stage->first_unit < stage->end_unit &&
+        bool begins = step_division_first(division, lane) == replica;
+        bool ends = division->owners[lane] == replica;
+        if (begins && stage->first_unit < stage->end_unit &&
             facts[lane].micro_batches < division->starts[lane])
             return false;
-        if (stage->last && division->validated[lane] && !facts[lane].validated)
+        if (ends && stage->last && division->validated[lane] && !facts[lane].validated)
             return false;
     }
     return true;

@@ -179,6 +179,8 @@ static int decode_shared_lanes(const json_t *tree, struct plan_layout *layout, s
     if (json_has(tree, "lane_micro_batches"))
         status = json_get_unsigned(tree, "lane_micro_batches", JOB_MICRO_BATCHES_MAX,
                                    &layout->lane_micro_batches, error);
+    if (status == 0 && json_has(tree, "head_seconds"))
+        status = json_get_double(tree, "head_seconds", &layout->head_seconds, error);
     if (status == 0 && json_has(tree, "replica_head"))
         status = decode_bounds(tree, "replica_head", layout->replica_count, JOB_MICRO_BATCHES_MAX,
                                &layout->replica_head, error);

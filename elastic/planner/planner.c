@@ -560,6 +560,8 @@ static int fill_plan(const struct search *search, const struct candidate *best,
     if (status == 0) {
         partition_table_cuts(best->table, stages, made.stage_first_unit);
         made.lane_micro_batches = shared_lane_size(search, best, made.stage_first_unit);
+        if (made.lane_micro_batches)
+            made.head_seconds = layout_head_seconds(search->input, stages, made.stage_first_unit);
         struct placement_request request = {stages, replicas, made.stage_first_unit,
                                             best->shape.slowest, best->memory_limit};
         status = placement_assign(search->input, &request, slots);
@@ -574,6 +576,7 @@ static int fill_plan(const struct search *search, const struct candidate *best,
     layout->replica_first_lane = made.replica_first_lane;
     layout->replica_head = made.replica_head;
     layout->lane_micro_batches = made.lane_micro_batches;
+    layout->head_seconds = made.head_seconds;
     layout->stage_count = stages;
     layout->replica_count = replicas;
     layout->worker_count = stages * replicas;

@@ -145,15 +145,33 @@ double subtrees_even(unsigned lanes, unsigned replicas)
     return (double)subtrees / replicas;
 }
 
+/* Return the seconds in which a stage's sum of a lane's head is passed on. */
+static double passing_seconds(const struct planner_input *input, size_t trained_bytes)
+{
+    return input->link_latency_seconds + (double)trained_bytes / input->link_bytes_per_second;
+}
+
+double layout_head_seconds(const struct planner_input *input, unsigned stages,
+                           const unsigned *first)
+{
+    size_t largest = 0;
+    for (unsigned stage = 0; stage < stages; stage++) {
+        size_t bytes = 0;
+        for (unsigned u = first[stage]; u < first[stage + 1]; u++)
+            bytes += input->units[u].trained ? input->units[u].parameter_bytes : 0;
+        largest = MAX(largest, bytes);
+    }
+    return passing_seconds(input, largest);
+}
+
 /* Return the seconds that a replica waits for the head of a lane, when its own part of the step
  * takes @seconds. */
-static double head_seconds(const struct planner_input *input, const struct layout_shape *shape,
-                           const struct stage_cost *costs, double seconds)
+static double head_wait_seconds(const struct planner_input *input, const struct layout_shape *shape,
+                                const struct stage_cost *costs, double seconds)
 {
     if (!shape->shares)
         return 0;
-    double passing = input->link_latency_seconds +
-                     (double)largest_trained_bytes(shape, costs) / input->link_bytes_per_second;
+    double passing = passing_seconds(input, largest_trained_bytes(shape, costs));
     double others = 1 - (double)input->micro_batches_per_lane / shape->micro_batches;
     return fmax(0, passing - others * seconds);
 }
@@ -171,7 +189,7 @@ int time_predict(const struct planner_input *input, const struct layout_shape *s
     ret_time->bubble_share = seconds > 0 ? 1 - busy / (seconds * shape->stage_count) : 0;
     double subtrees =
         shape->subtrees > 0 ? shape->subtrees : subtrees_even(input->lanes, shape->replica_count);
-    ret_time->step_seconds = seconds + head_seconds(input, shape, costs, seconds) +
+    ret_time->step_seconds = seconds + head_wait_seconds(input, shape, costs, seconds) +
                              closing_seconds(input, shape, costs, subtrees);
     return 0;
 }

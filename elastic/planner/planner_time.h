@@ -65,6 +65,12 @@ struct time_prediction {
 int time_predict(const struct planner_input *input, const struct layout_shape *shape,
                  const struct stage_cost *costs, struct time_prediction *ret_time) CHECK_RESULT;
 
+/** layout_head_seconds() - return the seconds in which the sum of a lane's head is passed on, in
+ * the stage that has most to train
+ * @first: the first unit of each stage, and the unit count */
+double layout_head_seconds(const struct planner_input *input, unsigned stages,
+                           const unsigned *first);
+
 /** layout_buffers() - return the gradient buffers of a unit in @replica of @layout */
 unsigned layout_buffers(const struct plan_layout *layout, unsigned replica);
 /** buffers_even() - return the most gradient buffers in any of @replicas with equal numbers of

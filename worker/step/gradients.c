@@ -158,17 +158,6 @@ static size_t unit_bytes(const struct gradients *gradients, unsigned i)
     return gradients->state->units[gradients->first_unit + i].layout.count * sizeof(float);
 }
 
-/* Return whether the replica goes on with a sum of these lanes: they are its own, and no head of
- * them comes from another. */
-static bool goes_on_with(const struct step_division *division, struct lane_tree_span span,
-                         unsigned replica)
-{
-    for (unsigned lane = span.first; lane < span.first + span.count; lane++)
-        if (division->owners[lane] != replica || division->heads[lane] > 0)
-            return false;
-    return span.count > 0;
-}
-
 /* Return whether a micro-batch that is computed again is already in the sums. */
 static bool is_ahead(const struct lane_sum *sums, const struct lane_run *runs, unsigned run_count)
 {
@@ -230,7 +219,7 @@ static void begin_sums(const struct gradients_options *options, unsigned i,
     memset(ret_sums, 0, SUMS_MAX * sizeof(*ret_sums));
     for (unsigned k = 0; index >= 0 && k < kept->depth; k++) {
         const struct lane_sum *sum = &kept->sums[(unsigned)index * kept->depth + k];
-        if (goes_on_with(options->division, sum->span, options->replica) &&
+        if (step_division_goes_on_with(options->division, sum->span, options->replica) &&
             is_chosen(options, i, sum->span))
             ret_sums[k] = *sum;
     }

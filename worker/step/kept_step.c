@@ -202,11 +202,13 @@ void kept_step_restore(const struct kept_step *kept, struct engine *engine)
     if (!kept || division->step != hold->step)
         return;
     for (unsigned lane = 0; lane < kept->lanes; lane++) {
-        if (division->owners[lane] != engine->part.replica)
-            continue;
-        engine->share.loss_counts[lane] = kept->losses[lane].count;
-        hold->lane_losses[lane] = kept->losses[lane].training;
-        if (hold->evaluated)
+        bool begins = step_division_first(division, lane) == engine->part.replica;
+        bool ends = division->owners[lane] == engine->part.replica;
+        if (begins && (ends || division->starts[lane] > 0)) {
+            engine->share.loss_counts[lane] = kept->losses[lane].count;
+            hold->lane_losses[lane] = kept->losses[lane].training;
+        }
+        if (ends && hold->evaluated)
             hold->lane_validation_losses[lane] = kept->losses[lane].validation;
     }
 }

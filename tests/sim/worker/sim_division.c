@@ -108,9 +108,10 @@ void sim_division_keep(struct sim_worker *worker)
                                            .first_unit = worker->first_unit,
                                            .unit_count = worker->unit_count};
     for (unsigned lane = 0; lane < SIM_LANES; lane++)
-        if (division.owners[lane] == replica)
-            worker->share.kept.lanes[lane].micro_batches =
-                sim_relay_has_head(worker, lane) ? division.heads[lane] : division.starts[lane];
+        if (sim_relay_has_head(worker, lane))
+            worker->share.kept.lanes[lane].micro_batches = division.heads[lane];
+        else if (step_division_first(&division, lane) == replica)
+            worker->share.kept.lanes[lane].micro_batches = division.starts[lane];
     for (unsigned i = 0; i < count && done > 0; i++) {
         unsigned part = MIN(done, runs[i].end - runs[i].start);
         worker->share.kept.lanes[runs[i].lane].micro_batches += part;

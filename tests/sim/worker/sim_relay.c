@@ -24,12 +24,13 @@ static void find_heads(struct sim_worker *worker, struct sim_relay *relay)
     sim_division_find(worker, &division);
     for (unsigned lane = 0; lane < SIM_LANES; lane++) {
         unsigned head = division.heads[lane], stage = worker->rank % layout->stage_count;
+        unsigned start = division.starts[lane];
         if (head && division.owners[lane] == replica) {
             relay->gets = head;
             relay->lane = lane;
             relay->from_rank = plan_layout_rank(layout, division.givers[lane], stage);
         } else if (head && division.givers[lane] == replica) {
-            relay->gives = head;
+            relay->gives = head - start;
             relay->to_rank = plan_layout_rank(layout, division.owners[lane], stage);
         }
     }
@@ -59,8 +60,9 @@ void sim_relay_begin(struct sim_worker *worker)
     find_heads(worker, &relay);
     unsigned left = sim_division_left(worker);
     if (relay.gives) {
+        uint64_t computed_ns = share->from_ns + whole_ns * relay.gives / left;
         relay.pass_ns =
-            share->from_ns + whole_ns * relay.gives / left +
+            MAX(computed_ns, share->sums.arrive_ns) +
             sim_scale_sums_ns(sim, worker->instance, sim_mix(worker->generation, relay.step));
         sim_post(sim, relay.pass_ns, &worker->pause, pass, worker);
     }

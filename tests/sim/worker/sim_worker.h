@@ -101,8 +101,9 @@ struct sim_sums {
  * current step. */
 struct sim_relay {
     uint64_t step, generation;
-    unsigned gives, gets; /* micro-batches of the heads that it passes on and that it gets */
-    unsigned lane;        /* of the head that it gets */
+    unsigned gives; /* micro-batches that it computes of the head that it passes on */
+    unsigned gets;  /* of the head that it gets */
+    unsigned lane;  /* of the head that it gets */
     unsigned to_rank, from_rank;
     uint64_t pass_ns;   /* when the head that it passes on arrives */
     uint64_t rest_ns;   /* of computing, behind the head that it gets */

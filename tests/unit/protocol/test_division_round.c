@@ -42,8 +42,9 @@ static struct step_facts facts_of(unsigned rank)
         return facts;
     facts.lanes = calloc(LANES, sizeof(*facts.lanes));
     assert_non_null(facts.lanes);
-    facts.lanes[0] = (struct lane_fact){.micro_batches = MICRO_BATCHES, .span = {0, 1}};
-    facts.lanes[1] = (struct lane_fact){.micro_batches = 2, .span = {1, 1}};
+    facts.lanes[0] = (struct lane_fact){
+        .micro_batches = MICRO_BATCHES, .furthest = MICRO_BATCHES, .span = {0, 1}};
+    facts.lanes[1] = (struct lane_fact){.micro_batches = 2, .furthest = 2, .span = {1, 1}};
     return facts;
 }
 
@@ -148,6 +149,8 @@ static void test_unsound_divisions_are_refused(void **state)
     unsigned first = shared_lane(&ranks, 0), second = shared_lane(&ranks, first + 1);
     unsigned giver = ranks.contents[0].division.givers[first];
     unsigned owner = ranks.contents[0].division.owners[first];
+    unsigned head = ranks.contents[0].division.heads[first];
+    assert_int_equal(ranks.contents[0].division.givers[second], 1); /* the rank that is asked */
     end(&ranks);
     refuse(first, OWNER, RANKS);
     refuse(first, GIVER, RANKS);
@@ -155,7 +158,8 @@ static void test_unsound_divisions_are_refused(void **state)
     refuse(second, GIVER, giver);       /* two heads */
     refuse(second, OWNER, owner);       /* it gets two */
     refuse(first, HEAD, MICRO_BATCHES); /* the whole lane */
-    refuse(first, START, 1);            /* begun, and shared */
+    refuse(first, START, head);         /* nothing of the head is left */
+    refuse(second, START, 1);           /* which its giver has not */
     refuse(0, START, MICRO_BATCHES + 1);
     refuse(0, OWNER, 1); /* which has nothing of this lane */
     refuse(0, VALIDATED, 2);

@@ -227,6 +227,7 @@ static void list_facts(struct gradients *gradients, unsigned lanes, struct lane_
                     facts[lane].span = sums[i].span;
             }
             facts[lane].micro_batches = MIN(facts[lane].micro_batches, has);
+            facts[lane].furthest = MAX(facts[lane].furthest, has);
         }
     }
 }

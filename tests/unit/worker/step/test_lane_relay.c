@@ -44,13 +44,15 @@ static unsigned unit_count(const struct scene *scene)
     return scene->tiny[0].state->unit_count;
 }
 
-static void make_engine(struct scene *scene, unsigned rank)
+/* @kept: of the step before it broke; NULL: nothing */
+static void make_engine(struct scene *scene, unsigned rank, struct kept_step *kept)
 {
     struct state *state = scene->tiny[rank].state;
     const struct gradients_options options = {.state = state,
                                               .unit_count = state->unit_count,
                                               .replica = rank,
-                                              .division = &scene->division};
+                                              .division = &scene->division,
+                                              .kept = kept ? kept_step_take_gradients(kept) : NULL};
     struct engine *engine = &scene->engines[rank];
     struct error error = {0};
 
@@ -89,7 +91,7 @@ static struct scene *begin_scene(void)
     step_division_plan(layout, LANES, MICRO_BATCHES, &scene->division);
     assert_int_equal(scene->division.heads[SHARED], HEAD);
     for (unsigned rank = 0; rank < 2; rank++)
-        make_engine(scene, rank);
+        make_engine(scene, rank, NULL);
     return scene;
 }
 
@@ -303,6 +305,58 @@ static void test_a_head_that_is_not_begun_is_none(void **state)
     }
 }
 
+/* The links break; both ranks go on with what they have, and rank 0 has begun the lane. */
+static void begin_anew(struct scene *scene, unsigned start, unsigned head)
+{
+    struct kept_step *kept[2];
+
+    mesh_abort(scene->world.meshes[0], "the test breaks the links");
+    close_relays(scene);
+    world_close(&scene->world);
+    world_open(&scene->world);
+    scene->division.step = STEP;
+    scene->division.starts[SHARED] = start;
+    scene->division.heads[SHARED] = head;
+    for (unsigned rank = 0; rank < 2; rank++) {
+        kept[rank] = kept_step_new(&scene->engines[rank]);
+        assert_non_null(kept[rank]);
+        make_engine(scene, rank, kept[rank]);
+    }
+    begin_step(scene, STEP);
+    for (unsigned rank = 0; rank < 2; rank++) {
+        kept_step_restore(kept[rank], &scene->engines[rank]);
+        kept_step_free(kept[rank]);
+    }
+}
+
+static void test_a_head_goes_on_with_a_kept_sum(void **state)
+{
+    struct scene *scene = begin_scene();
+
+    (void)state;
+    begin_step(scene, STEP);
+    run(scene, 0, 0, 1, 0);
+    add_loss(scene, 0, 0);
+    begin_anew(scene, 1, HEAD + 1);
+    assert_int_equal(scene->counts[0][SHARED], 1);
+    assert_int_equal(scene->counts[1][SHARED], 0);
+    run(scene, 0, 1, HEAD + 1, 0);
+    for (unsigned index = 1; index < HEAD + 1; index++)
+        add_loss(scene, 0, index);
+    add_loss(scene, 1, HEAD + 1);
+    run(scene, 1, HEAD + 1, MICRO_BATCHES, 0);
+    for (unsigned rank = 0; rank < 2; rank++)
+        assert_int_equal(lane_relay_finish(scene->engines[rank].share.relay), 0);
+    for (unsigned unit = 0; unit < unit_count(scene); unit++) {
+        expect_sum(scene, 0, unit, HEAD + 1);
+        expect_sum(scene, 1, unit, MICRO_BATCHES);
+    }
+    assert_true(scene->tiny[1].state->hold.lane_losses[SHARED] == 0.5 * MICRO_BATCHES);
+    close_relays(scene);
+    assert_false(mesh_broken(scene->world.meshes[0]));
+    end_scene(scene);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -311,6 +365,7 @@ int main(void)
         cmocka_unit_test(test_a_head_that_does_not_arrive_is_none),
         cmocka_unit_test(test_what_has_arrived_of_a_head_is_kept),
         cmocka_unit_test(test_a_head_that_is_not_begun_is_none),
+        cmocka_unit_test(test_a_head_goes_on_with_a_kept_sum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
