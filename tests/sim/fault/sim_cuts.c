@@ -196,36 +196,34 @@ void sim_cuts_free(struct sim *sim)
 
 /* ---- check the reaction ---- */
 
-static bool is_of_pair(const struct cut *cut, unsigned a, unsigned b)
+static bool is_of(const struct cut *cut, unsigned node)
 {
-    return (cut->node == a && cut->other == b) || (cut->node == b && cut->other == a);
+    return cut->began_ns > 0 && (cut->node == node || cut->other == node);
 }
 
-/* Return since when the pair has been apart, by this cut and by the overlapping cuts before it. */
-static uint64_t apart_since_ns(const struct sim_cuts *cuts, const struct cut *cut)
+/* Return since when @node has been apart from one node after another, by cuts that overlap; now, if
+ * it is not. */
+static uint64_t apart_since_ns(const struct sim *sim, unsigned node)
 {
-    uint64_t since_ns = cut->began_ns;
-    for (unsigned i = 0; i < cuts->count; i++) {
-        const struct cut *other = &cuts->cuts[i];
-        if (other->began_ns && is_of_pair(other, cut->node, cut->other) &&
-            (other->until_ns == 0 || other->until_ns >= cut->began_ns))
-            since_ns = MIN(since_ns, other->began_ns);
-    }
+    const struct sim_cuts *cuts = sim->cuts;
+    uint64_t since_ns = sim->now_ns, before_ns;
+    do {
+        before_ns = since_ns;
+        for (unsigned i = 0; i < cuts->count; i++)
+            if (is_of(&cuts->cuts[i], node) &&
+                (cuts->cuts[i].until_ns == 0 || cuts->cuts[i].until_ns + NEWS_NS >= since_ns))
+                since_ns = MIN(since_ns, cuts->cuts[i].began_ns);
+    } while (since_ns < before_ns);
     return since_ns;
 }
 
-/* Return whether the pair has been apart for the whole wait, or one node of it is due to leave. */
-static bool was_waited_for(const struct sim *sim, unsigned a, unsigned b)
+/* Return whether @node has been apart for the whole wait, or is due to leave. The leader remembers
+ * since when it waits for a pair: one node of it may be cut from a third one meanwhile. */
+static bool was_waited_for(const struct sim *sim, unsigned node)
 {
-    const struct sim_cuts *cuts = sim->cuts;
-    for (unsigned i = 0; i < cuts->count; i++) {
-        const struct cut *cut = &cuts->cuts[i];
-        if (is_of_pair(cut, a, b) && is_apart(sim, cut) &&
-            apart_since_ns(cuts, cut) + WAITED_NS <= sim->now_ns)
-            return true;
-    }
-    return !sim->nodes[a].firnd || sim->nodes[a].firnd->daemon.node.self.draining ||
-           !sim->nodes[b].firnd || sim->nodes[b].firnd->daemon.node.self.draining;
+    const struct sim_firnd *firnd = sim->nodes[node].firnd;
+    return apart_since_ns(sim, node) + WAITED_NS <= sim->now_ns || !firnd ||
+           firnd->daemon.node.self.draining;
 }
 
 bool sim_cuts_excuse(const struct sim *sim, const struct plan *plan)
@@ -234,7 +232,8 @@ bool sim_cuts_excuse(const struct sim *sim, const struct plan *plan)
     return sscanf(plan->change.text, "%63s and %63[^ ] do not reach each other", first, second) ==
                2 &&
            strstr(plan->change.text, ": without") &&
-           was_waited_for(sim, sim_node_index(sim, first), sim_node_index(sim, second));
+           (was_waited_for(sim, sim_node_index(sim, first)) ||
+            was_waited_for(sim, sim_node_index(sim, second)));
 }
 
 void sim_check_left_out(struct sim *sim, const struct plan *plan)
