@@ -56,7 +56,7 @@ static int take_part(void *content, unsigned child, const void *data, size_t siz
     return unpack_facts(&words, round);
 }
 
-/* Facts that exceed one message count as none: the step is then computed as the plan says. */
+/* Facts that exceed one message count as none: the ranks of this subtree have nothing then. */
 static int pack_part(const void *content, struct bytes *message)
 {
     size_t before_bytes = message->size_bytes;

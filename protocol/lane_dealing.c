@@ -1,11 +1,12 @@
 #include "protocol/lane_dealing.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define NO_LANE UINT16_MAX
 #define MARGIN  1e-9 /* relative, for rounding */
-#define TRIALS  64   /* times for which shared lanes are laid out */
+#define TRIALS  64   /* lengths of the line that are tried */
 
 /* The replicas, and the lanes that are left. Times are in units in which a replica computes as many
  * micro-batches as it has lanes in the plan. */
@@ -16,6 +17,8 @@ struct dealing {
     double transfer;                                      /* the time in which a sum is passed */
     unsigned loads[JOB_DEVICES_MAX];                      /* micro-batches of each replica */
     unsigned unbegun[LANE_TREE_LANES_MAX], unbegun_count; /* lanes without an owner */
+    unsigned total;                                       /* micro-batches that are left */
+    uint16_t order[JOB_DEVICES_MAX];                      /* of the replicas on the line */
     uint16_t first[JOB_DEVICES_MAX];                      /* each replica's lanes in progress */
     uint16_t next[LANE_TREE_LANES_MAX];
 };
@@ -50,9 +53,12 @@ static void begin(struct dealing *dealing, const struct lane_dealing_input *inpu
         dealing->first[owner] = (uint16_t)lane;
         dealing->loads[owner] += left_of(division, lane);
     }
-    for (unsigned lane = 0; lane < division->lanes; lane++)
+    dealing->total = 0;
+    for (unsigned lane = 0; lane < division->lanes; lane++) {
+        dealing->total += left_of(division, lane);
         if (division->owners[lane] == LANE_DEALING_NO_OWNER)
             dealing->unbegun[dealing->unbegun_count++] = lane;
+    }
 }
 
 /* Return the time of the slowest replica. */
@@ -106,42 +112,72 @@ static double deal_whole(const struct dealing *dealing, struct step_division *di
 
 /* ---- shared lanes ---- */
 
+struct place {
+    double time; /* of its work in progress */
+    unsigned replica;
+};
+
+static int compare(const void *a, const void *b)
+{
+    const struct place *one = a, *other = b;
+
+    if (one->time != other->time)
+        return one->time > other->time ? -1 : 1;
+    return one->replica < other->replica ? -1 : 1;
+}
+
+/* Work is passed on to the follower alone: after who has most in progress comes who has least. */
+static void put_in_order(struct dealing *dealing)
+{
+    struct place places[JOB_DEVICES_MAX];
+
+    for (unsigned replica = 0; replica < dealing->replicas; replica++)
+        places[replica] =
+            (struct place){dealing->loads[replica] / dealing->weights[replica], replica};
+    qsort(places, dealing->replicas, sizeof(*places), compare);
+    for (unsigned i = 0; i < dealing->replicas; i++) {
+        unsigned from_end = dealing->replicas - 1 - i / 2;
+        dealing->order[i] = (uint16_t)places[i % 2 ? from_end : i / 2].replica;
+    }
+}
+
 /* All micro-batches that are left, one after another, and the replicas along them. */
 struct line {
     const struct dealing *dealing;
     struct step_division *division;
     unsigned loads[JOB_DEVICES_MAX];
-    unsigned replica;       /* of the part that is laid out */
-    unsigned at, end, next; /* so much is laid out; the ends of this part and the next one */
+    unsigned replica;       /* whose part is laid out */
+    unsigned follower;      /* the replica after it; the same: none */
+    uint64_t at, end, next; /* so much is laid out; the ends of this part and the next one */
     unsigned dealt;         /* of the unbegun lanes */
     double due;             /* when the last head has been passed on and followed by its rest */
 };
 
 /* Let two replicas share @lane, which begins before the end of this one's part and ends behind it.
  * False: it cannot be cut there. */
-static bool cut(struct line *line, unsigned lane, unsigned begin)
+static bool cut(struct line *line, unsigned lane, uint64_t begin)
 {
     const struct dealing *dealing = line->dealing;
     struct step_division *division = line->division;
-    unsigned replica = line->replica, head = line->end - begin, rest = line->at - line->end;
+    unsigned giver = line->replica, owner = line->follower;
+    unsigned head = (unsigned)(line->end - begin), rest = (unsigned)(line->at - line->end);
 
-    if (replica + 1 == dealing->replicas || line->at > line->next ||
+    if (owner == giver || line->at > line->next ||
         division->starts[lane] + head <= dealing->input->furthest[lane])
         return false;
-    division->owners[lane] = (uint16_t)(replica + 1);
-    division->givers[lane] = (uint16_t)replica;
+    division->owners[lane] = (uint16_t)owner;
+    division->givers[lane] = (uint16_t)giver;
     division->heads[lane] = division->starts[lane] + head;
-    division->validated[lane] = false;
-    line->loads[replica] += head;
-    line->loads[replica + 1] += rest;
-    line->due = fmax(line->due, head / dealing->weights[replica] + dealing->transfer +
-                                    rest / dealing->weights[replica + 1]);
+    line->loads[giver] += head;
+    line->loads[owner] += rest;
+    line->due = fmax(line->due, head / dealing->weights[giver] + dealing->transfer +
+                                    rest / dealing->weights[owner]);
     return true;
 }
 
 static bool lay(struct line *line, unsigned lane)
 {
-    unsigned begin = line->at;
+    uint64_t begin = line->at;
 
     if (begin >= line->end)
         return false;
@@ -149,7 +185,7 @@ static bool lay(struct line *line, unsigned lane)
     if (line->at > line->end)
         return cut(line, lane, begin);
     line->division->owners[lane] = (uint16_t)line->replica;
-    line->loads[line->replica] += line->at - begin;
+    line->loads[line->replica] += (unsigned)(line->at - begin);
     return true;
 }
 
@@ -175,13 +211,13 @@ static double deal_shared(const struct dealing *dealing, double time,
     struct line line = {.dealing = dealing, .division = division};
     double end = 0;
 
-    for (unsigned replica = 0; replica < dealing->replicas; replica++) {
-        unsigned following = MIN(replica + 1, dealing->replicas - 1);
-        end += time * dealing->weights[replica];
-        line.replica = replica;
+    for (unsigned i = 0; i < dealing->replicas; i++) {
+        line.replica = dealing->order[i];
+        line.follower = dealing->order[MIN(i + 1, dealing->replicas - 1)];
+        end += time * dealing->weights[line.replica];
         line.at = MAX(line.at, line.end);
-        line.end = (unsigned)nearbyint(end);
-        line.next = (unsigned)nearbyint(end + time * dealing->weights[following]);
+        line.end = (uint64_t)nearbyint(end);
+        line.next = (uint64_t)nearbyint(end + time * dealing->weights[line.follower]);
         if (!fill_part(&line))
             return INFINITY;
     }
@@ -192,13 +228,11 @@ static double deal_shared(const struct dealing *dealing, double time,
 /* Return the time in which all replicas could finish together. */
 static double level(const struct dealing *dealing)
 {
-    double work = (double)dealing->unbegun_count * dealing->micro_batches, weight = 0;
+    double weight = 0;
 
-    for (unsigned replica = 0; replica < dealing->replicas; replica++) {
-        work += dealing->loads[replica];
+    for (unsigned replica = 0; replica < dealing->replicas; replica++)
         weight += dealing->weights[replica];
-    }
-    return work / weight;
+    return dealing->total / weight;
 }
 
 /* Look for the shortest time in which replicas that share lanes finish. False: none is shorter than
@@ -229,7 +263,9 @@ void lane_dealing_run(const struct lane_dealing_input *input, struct step_divisi
 
     begin(&dealing, input, division);
     double whole = deal_whole(&dealing, division);
-    if (input->layout->lane_micro_batches == division->micro_batches &&
-        deal_best(&dealing, whole, &shared))
+    if (!input->shares)
+        return;
+    put_in_order(&dealing);
+    if (deal_best(&dealing, whole, &shared))
         *division = shared;
 }

@@ -13,7 +13,11 @@
  * McNaughton's rule for jobs that may be interrupted. (McNaughton, Scheduling with Deadlines and
  * Loss Functions, Management Science 6, 1959)
  *
- * Cost: lanes x replicas comparisons, once a generation.
+ * Work is passed on to the next replica of the line alone, so replicas with much in progress and
+ * with little take turns on it.
+ *
+ * Cost: lanes x replicas comparisons, and 64 times lanes + replicas for shared ones, once a
+ * generation.
  */
 #pragma once
 
@@ -23,8 +27,9 @@
 
 struct lane_dealing_input {
     const struct plan_layout *layout; /* its lanes follow the speeds of the slots */
-    const unsigned *furthest;         /* (lanes,): the micro-batches that any unit has of a lane in
-                                         progress:         its head must have more */
+    const unsigned *furthest; /* (lanes,): of a lane in progress, the most micro-batches that
+                                 any unit or the loss has; a head must have more */
+    bool shares;              /* replicas may share lanes */
 };
 
 /** lane_dealing_run() - deal all lanes of @division: those in progress have the replica that has

@@ -138,9 +138,15 @@ static void set_starts(const struct step_scene *scene, struct step_division *div
         if (owner == LANE_DEALING_NO_OWNER)
             continue;
         division->starts[lane] = start_of(scene, division, owner, lane);
-        division->validated[lane] =
-            fact_of(scene, owner, scene->layout->stage_count - 1, lane)->validated;
     }
+}
+
+static void set_validated(const struct step_scene *scene, struct step_division *division)
+{
+    unsigned last = scene->layout->stage_count - 1;
+
+    for (unsigned lane = 0; lane < division->lanes; lane++)
+        division->validated[lane] = fact_of(scene, division->owners[lane], last, lane)->validated;
 }
 
 /* Find how many micro-batches any unit has of each lane, at the lane's owner. */
@@ -157,14 +163,6 @@ static void find_furthest(const struct step_scene *scene, const struct step_divi
     }
 }
 
-static void deal(const struct step_scene *scene, struct step_division *division)
-{
-    unsigned furthest[LANE_TREE_LANES_MAX];
-
-    find_furthest(scene, division, furthest);
-    lane_dealing_run(&(struct lane_dealing_input){scene->layout, furthest}, division);
-}
-
 static bool is_scattered(const struct step_division *division)
 {
     for (unsigned replica = 0; replica < division->replicas; replica++)
@@ -172,6 +170,30 @@ static bool is_scattered(const struct step_division *division)
             LANE_TREE_SUBTREES_MAX)
             return true;
     return false;
+}
+
+/* Deal what is left: with shared lanes if the plan allows them, or whole lanes if no replica has
+ * too many subtrees then, or as planned. */
+static void deal(const struct step_scene *scene, struct step_division *division)
+{
+    const struct plan_layout *layout = scene->layout;
+    const struct step_division begun = *division;
+    unsigned furthest[LANE_TREE_LANES_MAX];
+    struct lane_dealing_input input = {layout, furthest,
+                                       layout->lane_micro_batches == division->micro_batches};
+
+    find_furthest(scene, division, furthest);
+    lane_dealing_run(&input, division);
+    if (input.shares && is_scattered(division)) {
+        *division = begun;
+        input.shares = false;
+        lane_dealing_run(&input, division);
+    }
+    if (is_scattered(division)) {
+        own_as_planned(layout, division);
+        forget_heads(division);
+        set_starts(scene, division);
+    }
 }
 
 void step_division_continue(const struct plan_layout *layout, unsigned trained_from, uint64_t step,
@@ -189,11 +211,7 @@ void step_division_continue(const struct plan_layout *layout, unsigned trained_f
     ret_division->step = step;
     set_starts(&scene, ret_division);
     deal(&scene, ret_division);
-    if (is_scattered(ret_division)) {
-        own_as_planned(layout, ret_division);
-        forget_heads(ret_division);
-        set_starts(&scene, ret_division);
-    }
+    set_validated(&scene, ret_division);
 }
 
 /* ---- a replica's part ---- */
@@ -222,12 +240,15 @@ unsigned step_division_first(const struct step_division *division, unsigned lane
 }
 
 bool step_division_goes_on_with(const struct step_division *division, struct lane_tree_span span,
-                                unsigned replica)
+                                unsigned micro_batches, unsigned replica)
 {
-    for (unsigned lane = span.first; lane < span.first + span.count; lane++)
-        if (step_division_first(division, lane) != replica ||
-            (division->heads[lane] > 0 && span.count > 1))
+    for (unsigned lane = span.first; lane < span.first + span.count; lane++) {
+        unsigned head = division->heads[lane];
+        if (step_division_first(division, lane) != replica)
             return false;
+        if (head > 0 && (span.count > 1 || micro_batches >= head))
+            return false;
+    }
     return span.count > 0;
 }
 

@@ -13,8 +13,8 @@
  * in a step of minutes, minutes for every failure.
  *
  * Design: the sums stay where they are, and every worker reports its sums when the next generation
- * opens. From these facts and the layout a pure function, the same on every rank, decides the owner
- * of each lane and the micro-batch from which the owner continues:
+ * opens. From these facts and the layout rank 0 decides, by a pure function, which replica goes on
+ * with each lane, from which micro-batch, and which one owns it:
  *
  *   - A replica can continue a lane from the least count over the trained units of its stages and
  *     the loss. The replica that is furthest goes on with the lane.
@@ -83,10 +83,11 @@ void step_division_continue(const struct plan_layout *layout, unsigned trained_f
  * owner. It goes on with the sum that the lane has so far */
 unsigned step_division_first(const struct step_division *division, unsigned lane);
 
-/** step_division_goes_on_with() - return whether @replica goes on with a sum of the lanes of @span:
- * it is the first replica of each. Of a lane with a head it has the sum alone */
+/** step_division_goes_on_with() - return whether @replica goes on with a sum of @micro_batches of
+ * each lane of @span: it is the first replica of all of them. A sum that is passed on as a head is
+ * of one lane, and has less than the head */
 bool step_division_goes_on_with(const struct step_division *division, struct lane_tree_span span,
-                                unsigned replica);
+                                unsigned micro_batches, unsigned replica);
 
 /** step_division_left() - return the number of micro-batches that @replica computes, or that all
  * compute if it is UINT_MAX */

@@ -165,7 +165,8 @@ static int compare(const void *a, const void *b)
 static bool is_eligible(const struct step_sum *sum, const struct step_division *division,
                         unsigned replica)
 {
-    return !division || step_division_goes_on_with(division, sum->span, replica);
+    return !division ||
+           step_division_goes_on_with(division, sum->span, sum->micro_batches, replica);
 }
 
 /* Take the lanes of @sum; false if one of them is taken. */

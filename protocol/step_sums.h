@@ -13,8 +13,8 @@
  * asked for has arrived.
  *
  * Invariant: a choice under a division has at least the micro-batches that the facts claimed for
- * each lane that is this replica's. Spans of one unit are nodes of one tree: where the largest
- * chosen span of a lane is owned, so is every smaller one.
+ * each lane with which its replica goes on. Spans of one unit are nodes of one tree: where the
+ * largest chosen span of a lane is owned, so is every smaller one.
  */
 #pragma once
 
@@ -75,7 +75,7 @@ int step_sums_unpack(struct words_reader *reader, unsigned lanes, unsigned micro
 /**
  * step_sums_choose() - choose for each unit sums without common lanes: those with more
  * micro-batches first, then larger spans, then own ones. Sorts the list
- * @division: only sums whose lanes are all @replica's; NULL: any
+ * @division: only sums with which @replica goes on; NULL: any
  */
 void step_sums_choose(struct step_sums *sums, const struct step_division *division,
                       unsigned replica);

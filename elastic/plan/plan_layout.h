@@ -58,7 +58,7 @@ struct plan_layout {
     unsigned *stage_first_unit;   /* stage_count + 1; the last is the unit count */
     unsigned *replica_first_lane; /* replica_count + 1; the last is the lane count */
     unsigned lane_micro_batches;  /* of each lane, if replicas may share lanes; else 0 */
-    double head_seconds;          /* predicted: the sum of a head is passed on */
+    double head_seconds;          /* predicted time in which the sum of a head is passed on */
     unsigned *replica_head; /* replica_count + 1: the first micro-batches of a replica's first lane
                                that the replica before it computes; NULL: no lane is shared */
     unsigned shadow_count;

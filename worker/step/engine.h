@@ -204,6 +204,12 @@ void engine_apply(struct engine *engine, const struct step_record *record);
  * that is reserved for the next generation stays */
 void engine_drop_others(struct engine *engine);
 
+/** engine_is_last_stage() - return whether this rank has the last stage, and so the losses */
+static inline bool engine_is_last_stage(const struct engine *engine)
+{
+    return engine->part.stage_index == engine->plan->layout.stage_count - 1;
+}
+
 /** engine_evaluates() - true if @step measures the validation loss, on the parameters before the
  * step */
 bool engine_evaluates(const struct job_evaluation *evaluation, const struct job_training *training,

@@ -209,7 +209,7 @@ static bool is_chosen(const struct gradients_options *options, unsigned i,
     return !sums;
 }
 
-/* The sums of unit @i at the beginning: those whose lanes are this replica's. */
+/* The sums of unit @i at the beginning: those with which this replica goes on. */
 static void begin_sums(const struct gradients_options *options, unsigned i,
                        struct lane_sum *ret_sums)
 {
@@ -219,7 +219,8 @@ static void begin_sums(const struct gradients_options *options, unsigned i,
     memset(ret_sums, 0, SUMS_MAX * sizeof(*ret_sums));
     for (unsigned k = 0; index >= 0 && k < kept->depth; k++) {
         const struct lane_sum *sum = &kept->sums[(unsigned)index * kept->depth + k];
-        if (step_division_goes_on_with(options->division, sum->span, options->replica) &&
+        if (step_division_goes_on_with(options->division, sum->span, sum->micro_batches,
+                                       options->replica) &&
             is_chosen(options, i, sum->span))
             ret_sums[k] = *sum;
     }

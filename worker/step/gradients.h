@@ -11,7 +11,7 @@
  *
  * The sums are facts about the step: they follow from the parameters, the samples and the tree, not
  * from the layout. When a generation ends within a step, the buffers stay with the worker, and the
- * next generation's gradients adopt those whose lanes are still this replica's
+ * next generation's gradients adopt those with which this replica goes on
  * (protocol/step_division.h).
  */
 #pragma once

@@ -160,6 +160,8 @@ static struct kept_step *make_empty(struct state *state)
         free(losses);
         return NULL;
     }
+    for (unsigned lane = 0; lane < training->lanes; lane++)
+        losses[lane].training = losses[lane].validation = step_record_unknown();
     *kept = (struct kept_step){.state = state,
                                .step = state->applied_step + 1,
                                .lanes = training->lanes,
@@ -199,11 +201,12 @@ void kept_step_restore(const struct kept_step *kept, struct engine *engine)
     const struct step_division *division = engine->share.division;
     struct step_record *hold = &engine->state->hold;
 
-    if (!kept || division->step != hold->step)
+    if (!kept || division->step != hold->step || !engine_is_last_stage(engine))
         return;
     for (unsigned lane = 0; lane < kept->lanes; lane++) {
         bool begins = step_division_first(division, lane) == engine->part.replica;
         bool ends = division->owners[lane] == engine->part.replica;
+        /* A head from 0 on has the loss from 0 on: a kept one may be of more than the head. */
         if (begins && (ends || division->starts[lane] > 0)) {
             engine->share.loss_counts[lane] = kept->losses[lane].count;
             hold->lane_losses[lane] = kept->losses[lane].training;

@@ -57,6 +57,6 @@ struct gradients *kept_step_take_gradients(struct kept_step *kept);
 /** kept_step_return_gradients() - take the gradients back from an engine that never began the
  * step */
 void kept_step_return_gradients(struct kept_step *kept, struct gradients *gradients);
-/** kept_step_restore() - put the losses of this replica's lanes into state->hold of an engine that
- * begins the step. Does nothing for NULL */
+/** kept_step_restore() - put the losses of the lanes with which this replica goes on into
+ * state->hold of an engine that begins the step, on the last stage. Does nothing for NULL */
 void kept_step_restore(const struct kept_step *kept, struct engine *engine);

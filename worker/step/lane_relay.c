@@ -84,11 +84,6 @@ static unsigned end_unit(const struct engine *engine)
     return engine->part.first_unit + engine->part.unit_count;
 }
 
-static bool is_last_stage(const struct engine *engine)
-{
-    return end_unit(engine) == engine->state->unit_count;
-}
-
 static struct bulk_transfer *transfer_of(const struct lane_relay *relay, const struct head *head,
                                          unsigned unit)
 {
@@ -143,7 +138,7 @@ int lane_relay_begin(struct lane_relay *relay)
         status = bulk_transfer_receive(transfer_of(relay, &relay->gets, unit), engine->mesh,
                                        relay->gets.rank, sum_tag(relay, unit),
                                        sum_of(relay, &relay->gets, unit), unit_bytes(relay, unit));
-    if (!status && is_last_stage(engine))
+    if (!status && engine_is_last_stage(engine))
         status = mesh_receive(engine->mesh, relay->gets.rank, loss_tag(relay), &relay->loss,
                               sizeof(relay->loss), &relay->loss_request);
     return status;

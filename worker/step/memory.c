@@ -40,7 +40,8 @@ static size_t new_state_bytes(const struct state *state, const struct plan_layou
     return sum;
 }
 
-/* Return the gradient buffers that a trained unit of this rank's stage takes; 0: no memory. */
+/* Return the gradient buffers that a trained unit of this rank's stage takes; 0: no memory. Up to
+ * two more for heads, in a step that is divided anew, are taken then: that is rare. */
 static unsigned gradient_depth(const struct state *state, const struct plan_layout *layout,
                                unsigned replica)
 {

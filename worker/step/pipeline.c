@@ -45,11 +45,6 @@ static bool first_stage(const struct engine_part *part)
     return part->stage_index == 0;
 }
 
-static bool last_stage(const struct engine *engine)
-{
-    return engine->part.stage_index == engine->plan->layout.stage_count - 1;
-}
-
 /*
  * Post a receive into one of the @count channels of a direction. If the device waits and not the
  * host, the host is ahead by at most one message of each direction: this bounds the work that a
@@ -129,7 +124,7 @@ static int forward(struct engine *engine, const struct pass *pass)
     if (!status)
         status = arriving_units_passed(engine);
     at_ns = record(engine, pass->validates ? TRACE_VALIDATION : TRACE_FORWARD, pass->batch, at_ns);
-    if (status || last_stage(engine))
+    if (status || engine_is_last_stage(engine))
         return status;
     status = tensor_channel_send(&engine->channels.outputs[slot], pass->tag);
     record(engine, TRACE_SEND, pass->batch, at_ns);
@@ -327,13 +322,13 @@ static int evaluate_lane(struct engine *engine, unsigned lane)
             status = forward(engine, &pass);
         if (!status && measures(engine, &pass))
             status = measure_similarities(engine, &pass);
-        if (!status && last_stage(engine))
+        if (!status && engine_is_last_stage(engine))
             status = read_loss(engine, &pass, &loss);
         if (status)
             return status;
         add_loss(&lane_loss, loss, false);
     }
-    if (last_stage(engine)) /* set only when complete: a part of it may be kept */
+    if (engine_is_last_stage(engine)) /* set only when complete: a part of it may be kept */
         engine->state->hold.lane_validation_losses[lane] = lane_loss;
     return 0;
 }
@@ -371,11 +366,11 @@ static int train_forward(struct engine *engine, const struct schedule_operation 
     };
     int status = 0;
 
-    if (first_stage(&engine->part) || last_stage(engine))
+    if (first_stage(&engine->part) || engine_is_last_stage(engine))
         status = load_training_samples(engine, operation->micro_batch);
     if (!status)
         status = forward(engine, &pass);
-    return status || !last_stage(engine) ? status : note_loss(engine, &pass);
+    return status || !engine_is_last_stage(engine) ? status : note_loss(engine, &pass);
 }
 
 /* All lanes of this replica have passed @unit. */
@@ -453,7 +448,7 @@ static int await_gradient(struct engine *engine, const struct schedule_operation
     uint64_t at_ns = clock_monotonic_ns();
     int status = 0;
 
-    if (!last_stage(engine))
+    if (!engine_is_last_stage(engine))
         status = receive(&engine->channels.output_gradient, 1, 0, tag);
     at_ns = record(engine, TRACE_WAIT_GRADIENTS, batch, at_ns);
     if (!status)
@@ -490,7 +485,7 @@ static int backward(struct engine *engine, const struct schedule_operation *oper
         if (!status)
             status = pause(engine);
     }
-    if (!last_stage(engine))
+    if (!engine_is_last_stage(engine))
         tensor_channel_used(&engine->channels.output_gradient);
     if (!first_stage(&engine->part))
         tensor_channel_used(&engine->channels.inputs[operation->slot]);
@@ -667,7 +662,7 @@ static int make_channel(struct engine *engine, struct tensor_channel *channel, e
 static int open_losses(struct engine *engine)
 {
     const struct job_spec *spec = engine->state->spec;
-    bool needed = last_stage(engine) && !engine->state->kernel->host_memory;
+    bool needed = engine_is_last_stage(engine) && !engine->state->kernel->host_memory;
 
     return needed ? loss_ring_new(engine->state->pinned,
                                   (size_t)spec->train.micro_batch * spec->model.context,
@@ -687,10 +682,10 @@ int pipeline_open(struct engine *engine)
     for (unsigned i = 0; i < slots && !status && !first_stage(&engine->part); i++)
         status = make_channel(engine, &engine->channels.inputs[i], ROUTE_FORWARD_IN,
                               stage_input(engine->stage, i), before);
-    for (unsigned i = 0; i < slots && !status && !last_stage(engine); i++)
+    for (unsigned i = 0; i < slots && !status && !engine_is_last_stage(engine); i++)
         status = make_channel(engine, &engine->channels.outputs[i], ROUTE_FORWARD_OUT,
                               stage_output(engine->stage, i), engine->part.rank + 1);
-    if (!status && !last_stage(engine))
+    if (!status && !engine_is_last_stage(engine))
         status = make_channel(engine, &engine->channels.output_gradient, ROUTE_BACKWARD_IN,
                               stage_output_gradient(engine->stage), engine->part.rank + 1);
     if (!status && !first_stage(&engine->part))

@@ -128,16 +128,21 @@ static void test_all_ranks_get_one_division(void **state)
     end(&ranks);
 }
 
-/* Change one word of the answer, and expect that a rank refuses it. */
-static void refuse(unsigned lane, enum lane_word of, uint64_t value)
+/* Change one word of the answer, and expect that @rank refuses it. */
+static void refuse_at(unsigned rank, unsigned lane, enum lane_word of, uint64_t value)
 {
     struct ranks ranks;
 
     begin(&ranks);
     assert_true(*word(&ranks, lane, of) != value);
     *word(&ranks, lane, of) = value;
-    assert_int_equal(take(&ranks, 1), -EBADMSG);
+    assert_int_equal(take(&ranks, rank), -EBADMSG);
     end(&ranks);
+}
+
+static void refuse(unsigned lane, enum lane_word of, uint64_t value)
+{
+    refuse_at(1, lane, of, value);
 }
 
 static void test_unsound_divisions_are_refused(void **state)
@@ -150,7 +155,7 @@ static void test_unsound_divisions_are_refused(void **state)
     unsigned giver = ranks.contents[0].division.givers[first];
     unsigned owner = ranks.contents[0].division.owners[first];
     unsigned head = ranks.contents[0].division.heads[first];
-    assert_int_equal(ranks.contents[0].division.givers[second], 1); /* the rank that is asked */
+    unsigned new_giver = giver ? giver : ranks.contents[0].division.givers[second];
     end(&ranks);
     refuse(first, OWNER, RANKS);
     refuse(first, GIVER, RANKS);
@@ -159,7 +164,7 @@ static void test_unsound_divisions_are_refused(void **state)
     refuse(second, OWNER, owner);       /* it gets two */
     refuse(first, HEAD, MICRO_BATCHES); /* the whole lane */
     refuse(first, START, head);         /* nothing of the head is left */
-    refuse(second, START, 1);           /* which its giver has not */
+    refuse_at(new_giver, new_giver == giver ? first : second, START, 1); /* which it has not */
     refuse(0, START, MICRO_BATCHES + 1);
     refuse(0, OWNER, 1); /* which has nothing of this lane */
     refuse(0, VALIDATED, 2);

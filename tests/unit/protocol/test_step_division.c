@@ -239,26 +239,28 @@ static void test_the_plan_shares_lanes(void **state)
     assert_int_equal(step_division_left(&division, 0), 2 * (MICRO_BATCHES + 1));
 }
 
-/* Return the end of the step if a micro-batch takes 1 / lanes of its replica: every replica
- * computes its runs in order, and waits for heads. */
+/* Run the replicas' parts, and return the end of the last one, if a micro-batch takes 1 / lanes of
+ * its replica. Heads are first of all, so that they are known when all replicas have run once. */
 static double play(const struct scene *scene)
 {
     const struct step_division *division = &scene->division;
     double end = 0, heads[LANES_MAX] = {0};
 
-    for (unsigned replica = 0; replica < division->replicas; replica++) {
-        struct lane_run runs[LANES_MAX + 1];
-        unsigned count = step_division_runs(division, replica, runs);
-        double now = 0, each = 1 / plan_layout_lanes_computed(&scene->layout, replica);
-        for (unsigned i = 0; i < count; i++) {
-            bool own = division->owners[runs[i].lane] == replica;
-            if (own && division->heads[runs[i].lane]) /* its giver is a replica before */
-                now = fmax(now, heads[runs[i].lane]);
-            now += (runs[i].end - runs[i].start) * each;
-            heads[runs[i].lane] = now;
+    for (unsigned turn = 0; turn < 2; turn++)
+        for (unsigned replica = 0; replica < division->replicas; replica++) {
+            struct lane_run runs[LANES_MAX + 1];
+            unsigned count = step_division_runs(division, replica, runs);
+            double now = 0, each = 1 / plan_layout_lanes_computed(&scene->layout, replica);
+            for (unsigned i = 0; i < count; i++) {
+                bool own = division->owners[runs[i].lane] == replica;
+                if (own && division->heads[runs[i].lane])
+                    now = fmax(now, heads[runs[i].lane]);
+                now += (runs[i].end - runs[i].start) * each;
+                if (!own)
+                    heads[runs[i].lane] = now;
+            }
+            end = turn ? fmax(end, now) : 0;
         }
-        end = fmax(end, now);
-    }
     return end;
 }
 
@@ -317,9 +319,66 @@ static void test_a_lane_in_progress_is_shared(void **state)
     assert_int_equal(step_division_runs(&scene.division, 1, runs), 1);
     expect_run(&runs[0], 1, 2, MICRO_BATCHES);
     assert_int_equal(step_division_first(&scene.division, 1), 0);
-    assert_true(step_division_goes_on_with(&scene.division, (struct lane_tree_span){1, 1}, 0));
-    assert_false(step_division_goes_on_with(&scene.division, (struct lane_tree_span){1, 1}, 1));
-    assert_false(step_division_goes_on_with(&scene.division, (struct lane_tree_span){0, 2}, 0));
+    assert_true(step_division_goes_on_with(&scene.division, (struct lane_tree_span){1, 1}, 1, 0));
+    assert_false(step_division_goes_on_with(&scene.division, (struct lane_tree_span){1, 1}, 2, 0));
+    assert_false(step_division_goes_on_with(&scene.division, (struct lane_tree_span){1, 1}, 1, 1));
+    assert_false(step_division_goes_on_with(&scene.division, (struct lane_tree_span){0, 2}, 1, 0));
+}
+
+/* The same whichever replica has the lanes in progress. */
+static void test_work_is_passed_on_in_any_order(void **state)
+{
+    (void)state;
+    for (unsigned busy = 0; busy < 2; busy++) {
+        struct scene scene;
+        scene_init(&scene, 1, 2, 4);
+        scene.layout.lane_micro_batches = MICRO_BATCHES;
+        for (unsigned lane = 0; lane < 4; lane++)
+            has(&scene, lane / 2, lane, lane / 2 == busy ? 1 : MICRO_BATCHES);
+        divide(&scene, 0);
+        assert_int_equal(step_division_left(&scene.division, busy), 5); /* 1 of the second lane */
+        assert_int_equal(step_division_left(&scene.division, 1 - busy), 3);
+    }
+}
+
+/* The owner of the end of a lane has validated it, in a step that broke before. */
+static void test_the_owner_has_validated(void **state)
+{
+    (void)state;
+    for (unsigned who = 0; who < 2; who++) {
+        struct scene scene;
+        one_lane_is_left(&scene, 1);
+        has(&scene, 0, 0, 3);
+        scene.lists[who][1].validated = true;
+        divide(&scene, 0);
+        assert_int_equal(scene.division.owners[1], 1);
+        assert_int_equal(scene.division.validated[1], who == 1);
+    }
+}
+
+/* Every second lane is begun by another replica: if what is left were shared, one would have too
+ * many subtrees. */
+static void test_sums_are_kept_where_shared_lanes_would_be_scattered(void **state)
+{
+    static unsigned first_unit[] = {0, 2}, first_lane[] = {0, 22, 44};
+    const struct plan_layout layout = {.stage_count = 1,
+                                       .replica_count = 2,
+                                       .worker_count = 2,
+                                       .stage_first_unit = first_unit,
+                                       .replica_first_lane = first_lane,
+                                       .lane_micro_batches = MICRO_BATCHES};
+    struct lane_fact lists[2][44] = {0};
+    struct step_facts facts[] = {{lists[0]}, {lists[1]}};
+    struct step_division division;
+
+    (void)state;
+    for (unsigned lane = 0; lane < 44; lane++)
+        lists[lane % 2][lane] = (struct lane_fact){.micro_batches = lane % 2 ? MICRO_BATCHES : 1,
+                                                   .furthest = lane % 2 ? MICRO_BATCHES : 1,
+                                                   .span = {lane, 1}};
+    step_division_continue(&layout, 0, 9, 44, MICRO_BATCHES, facts, &division);
+    for (unsigned lane = 0; lane < 44; lane++)
+        assert_int_equal(division.starts[lane], lane % 2 ? MICRO_BATCHES : 1);
 }
 
 static void test_a_head_has_more_than_any_unit(void **state)
@@ -449,6 +508,9 @@ int main(void)
         cmocka_unit_test(test_scattered_lanes_go_back_to_the_plan),
         cmocka_unit_test(test_the_plan_shares_lanes),
         cmocka_unit_test(test_a_lane_in_progress_is_shared),
+        cmocka_unit_test(test_work_is_passed_on_in_any_order),
+        cmocka_unit_test(test_the_owner_has_validated),
+        cmocka_unit_test(test_sums_are_kept_where_shared_lanes_would_be_scattered),
         cmocka_unit_test(test_a_head_has_more_than_any_unit),
         cmocka_unit_test(test_a_sum_that_travels_too_long_stays),
         cmocka_unit_test(test_the_rest_of_a_step_is_shared),

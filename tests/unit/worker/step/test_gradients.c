@@ -324,27 +324,40 @@ static bool can_go_on(const struct interrupted *step, unsigned replica, unsigned
            step->arrived[replica][unit];
 }
 
-/* Each replica computes up to @budget units of micro-batches; the unit behind may be one behind. */
+/* Compute a run of micro-batches, until @budget units are added. */
+static void compute_run(struct interrupted *step, unsigned replica, const struct lane_run *run,
+                        unsigned *budget)
+{
+    for (unsigned m = run->start; m < run->end; m++)
+        for (unsigned unit = 4; unit-- > 2 && *budget; --*budget) {
+            if (!can_go_on(step, replica, unit, run->lane)) {
+                *budget = 1;
+                continue;
+            }
+            run_micro_batch(step->gradients[replica], unit, run->lane, m,
+                            step->tiny[0].state->units[unit].layout.count);
+            pass_head(step, replica, unit, run->lane, m);
+        }
+}
+
+/* Each replica computes up to @budget_max units of micro-batches; the unit behind may be one
+ * behind. The heads, which replicas compute first of all, are passed on in either direction. */
 static void compute(struct interrupted *step, uint64_t seed, unsigned budget_max)
 {
     struct lane_run runs[LANE_TREE_LANES_MAX + 1];
+    unsigned budgets[REPLICAS_MAX];
 
-    for (unsigned replica = 0; replica < step->replicas; replica++) {
-        struct gradients *gradients = step->gradients[replica];
-        unsigned budget = budget_max == UINT32_MAX ? UINT32_MAX : draw(seed, replica, budget_max);
-        unsigned count = step_division_runs(&step->division, replica, runs);
-        for (unsigned i = 0; i < count && budget; i++)
-            for (unsigned m = runs[i].start; m < runs[i].end && budget; m++)
-                for (unsigned unit = 4; unit-- > 2 && budget; budget--) {
-                    if (!can_go_on(step, replica, unit, runs[i].lane)) {
-                        budget = 1;
-                        continue;
-                    }
-                    run_micro_batch(gradients, unit, runs[i].lane, m,
-                                    step->tiny[0].state->units[unit].layout.count);
-                    pass_head(step, replica, unit, runs[i].lane, m);
-                }
-    }
+    for (unsigned replica = 0; replica < step->replicas; replica++)
+        budgets[replica] = budget_max == UINT32_MAX ? UINT32_MAX : draw(seed, replica, budget_max);
+    for (unsigned turn = 0; turn < 2; turn++)
+        for (unsigned replica = 0; replica < step->replicas; replica++) {
+            unsigned count = step_division_runs(&step->division, replica, runs);
+            for (unsigned i = 0; i < count; i++) {
+                bool is_head = step->division.owners[runs[i].lane] != replica;
+                if (is_head == (turn == 0))
+                    compute_run(step, replica, &runs[i], &budgets[replica]);
+            }
+        }
 }
 
 static unsigned find_replica(const struct step_division *division, struct lane_tree_span span)
