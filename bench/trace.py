@@ -14,7 +14,9 @@ every step. The play begins with a commit and ends with one: steps are counted w
 
 Goodput: steps committed, of those that the slots would have committed at the speed that so many slots had
 undisturbed in the same run: measured before and after the events, because a machine that does other things
-as well is not as fast all the time; the means count, and both are told. Beside it, the policy "restart": at every event all workers are
+as well is not as fast all the time; the means count, and both are told. Numbers of slots that are there for
+less than RARE of the play are not measured, because a step on few slots takes long: they get their share of the
+speed of the next larger number. Beside it, the policy "restart": at every event all workers are
 killed and the job begins again from its newest checkpoint, as elastic launchers do. That costs less here than
 there: a firn-worker starts in a fraction of a second.
 """
@@ -32,6 +34,7 @@ from local_cluster import PROGRAMS, WAIT_SECONDS, Cluster, Report
 
 CHECKPOINT_EVERY = 50  # micro-batches of every lane
 MEASURE_SECONDS = 4
+RARE = 0.02
 SETTLED_SECONDS = 3  # in which no other generation begins
 MICRO_BATCH_SECONDS, STEPS_AWAITED = 2, 2  # of all lanes on one slot: how long a step may take, and a wait be
 
@@ -190,6 +193,20 @@ def wait_until(moment):
 
 # ---- the run ----
 
+def frequent(moments):
+    """The numbers of slots that are there for long enough to be measured, and the largest."""
+    seconds = {}
+    for (since, seats), (until, _) in zip(moments, moments[1:]):
+        seconds[len(seats)] = seconds.get(len(seats), 0) + until - since
+    return {count for count in seconds if seconds[count] >= RARE * sum(seconds.values()) or count == max(seconds)}
+
+
+def complete(speeds, counts):
+    """The same with the numbers of slots that were not measured, in proportion to the next larger one."""
+    larger = {count: min(measured for measured in speeds if measured >= count) for count in counts}
+    return {count: speeds[larger[count]] * count / larger[count] for count in counts}
+
+
 def measure_speeds(fleet, counts):
     """Slots -> steps a second."""
     speeds = {}
@@ -232,13 +249,13 @@ def run(report, policy, moments, arguments):
                                   every=max(CHECKPOINT_EVERY // arguments.micro_batches, 1)))
         fleet.patience = WAIT_SECONDS + STEPS_AWAITED * arguments.micro_batches * MICRO_BATCH_SECONDS
         fleet.submit(path, "spot")
-        before = measure_speeds(fleet, counts)
+        before = measure_speeds(fleet, frequent(moments))
         steps, went = play(fleet, moments, policy == "restart")
         generations = len({line["generation"] for line in fleet.lines().values()})
-        after = measure_speeds(fleet, counts)
-    speeds = {slots: (before[slots] + after[slots]) / 2 for slots in counts}
+        after = measure_speeds(fleet, frequent(moments))
+    speeds = complete({slots: (before[slots] + after[slots]) / 2 for slots in before}, counts)
     could, seconds = capacity(went, speeds), went[-1][0] - went[0][0]
-    told = ", ".join(f"{slots}: {before[slots]:.3g} {after[slots]:.3g}" for slots in sorted(counts))
+    told = ", ".join(f"{slots}: {before[slots]:.3g} {after[slots]:.3g}" for slots in sorted(before))
     report.say(f"{policy}: {steps} steps of {could:.3g} that the slots could have done in {seconds:.0f} s: "
                f"goodput {steps / could:.0%} ({generations} generations; load {os.getloadavg()[0]:.1f}; undisturbed "
                f"steps/s by slots, before and after: {told})",
