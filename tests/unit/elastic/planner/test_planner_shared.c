@@ -84,6 +84,7 @@ static void test_seven_replicas_share_eight_lanes(void **state)
     assert_int_equal(plan->layout.replica_count, 4); /* as fast as 7 that carry whole lanes */
     assert_null(plan->layout.replica_head);
     assert_int_equal(plan->layout.lane_micro_batches, 0);
+    assert_true(plan->layout.head_seconds == 0);
     assert_true(plan->layout.predicted_step_seconds > 1.6 * shared);
 }
 
@@ -117,6 +118,7 @@ static void test_a_slow_link_counts(void **state)
     input.link_bytes_per_second = bytes / (5 * micro_batch);
     run();
     assert_non_null(plan->layout.replica_head);
+    assert_true(fabs(plan->layout.head_seconds - 5 * micro_batch) < 1e-3);
     input.link_bytes_per_second = bytes / (11 * micro_batch);
     run();
     assert_null(plan->layout.replica_head);
