@@ -93,7 +93,7 @@ static unsigned least_loaded(const struct dealing *dealing, const unsigned *load
  * ones. Return the time of the slowest. */
 static double deal_whole(const struct dealing *dealing, struct step_division *division)
 {
-    unsigned loads[JOB_DEVICES_MAX], counts[JOB_DEVICES_MAX] = {0}, replica = 0;
+    unsigned loads[JOB_DEVICES_MAX] = {0}, counts[JOB_DEVICES_MAX] = {0}, replica = 0;
 
     memcpy(loads, dealing->loads, dealing->replicas * sizeof(*loads));
     for (unsigned i = 0; i < dealing->unbegun_count; i++) {
