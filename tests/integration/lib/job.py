@@ -299,6 +299,8 @@ class JobTest(unittest.TestCase):
 
     def end(self, job):
         """Of an endless job: save it where it is, and look whether that is right."""
+        job.cluster.wait("it has a checkpoint that the undisturbed run has, too", lambda: job.state() != "running" or [
+            record for record in job.checkpoints()[-2:] if record["step"] % CHECKPOINT_EVERY == 0])
         job.ask(state="paused")
         job.wait_state("paused")
         self.assertIn(len(job.exact()), job.digests(), "no checkpoint of where it was paused")
