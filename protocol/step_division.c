@@ -69,21 +69,35 @@ static const struct lane_fact *fact_of(const struct step_scene *scene, unsigned 
     return facts->lanes ? &facts->lanes[lane] : &nothing;
 }
 
-/* Return twice the number of micro-batches that @replica has of @lane, plus one if a stage has any
- * sum of it: a lane stays with a sum that it is part of. */
-static unsigned claim(const struct step_scene *scene, unsigned replica, unsigned lane)
+/* What a replica has of a lane: the members are compared in their order. */
+struct claim {
+    unsigned micro_batches; /* in all trained stages */
+    unsigned span_lanes;    /* of the largest sum: a lane stays with a sum that it is part of */
+    bool own;               /* no part is a copy */
+};
+
+static struct claim claim_of(const struct step_scene *scene, unsigned replica, unsigned lane)
 {
-    unsigned least = UINT_MAX;
-    bool any = false;
+    struct claim claim = {.micro_batches = UINT_MAX, .own = true};
 
     for (unsigned stage = 0; stage < scene->layout->stage_count; stage++) {
         const struct lane_fact *fact = fact_of(scene, replica, stage, lane);
         if (!is_trained(scene, stage))
             continue;
-        least = MIN(least, fact->micro_batches);
-        any = any || fact->span.count > 0;
+        claim.micro_batches = MIN(claim.micro_batches, fact->micro_batches);
+        claim.span_lanes = MAX(claim.span_lanes, fact->span.count);
+        claim.own = claim.own && !fact->copied;
     }
-    return 2 * least + any;
+    return claim;
+}
+
+static bool is_more(const struct claim *claim, const struct claim *than)
+{
+    if (claim->micro_batches != than->micro_batches)
+        return claim->micro_batches > than->micro_batches;
+    if (claim->span_lanes != than->span_lanes)
+        return claim->span_lanes > than->span_lanes;
+    return claim->span_lanes && claim->own && !than->own;
 }
 
 /* Give each begun lane to the replica that is furthest. */
@@ -92,16 +106,16 @@ static bool own_begun(const struct step_scene *scene, struct step_division *divi
     bool begun = false;
 
     for (unsigned lane = 0; lane < division->lanes; lane++) {
-        unsigned best = 0;
+        struct claim best = {.own = true}; /* nothing */
         division->owners[lane] = LANE_DEALING_NO_OWNER;
         for (unsigned replica = 0; replica < division->replicas; replica++) {
-            unsigned value = claim(scene, replica, lane);
-            if (value <= best)
+            struct claim claim = claim_of(scene, replica, lane);
+            if (!is_more(&claim, &best))
                 continue;
-            best = value;
+            best = claim;
             division->owners[lane] = (uint16_t)replica;
         }
-        begun = begun || best > 0;
+        begun = begun || division->owners[lane] != LANE_DEALING_NO_OWNER;
     }
     return begun;
 }
@@ -310,7 +324,7 @@ int step_facts_pack(const struct step_facts *facts, unsigned lanes, struct words
         words_put(writer, fact->furthest);
         words_put(writer, fact->span.first);
         words_put(writer, fact->span.count);
-        words_put(writer, fact->validated);
+        words_put(writer, (uint64_t)fact->validated | (uint64_t)fact->copied << 1);
     }
     return writer->status;
 }
@@ -324,7 +338,9 @@ static struct lane_fact take_fact(struct words_reader *reader, unsigned lane, un
     fact.furthest = (unsigned)words_take_below(reader, (uint64_t)micro_batches + 1);
     fact.span.first = (unsigned)words_take_below(reader, (uint64_t)lane + 1);
     fact.span.count = (unsigned)words_take_below(reader, (uint64_t)lanes - fact.span.first + 1);
-    fact.validated = words_take_below(reader, 2) != 0;
+    uint64_t flags = words_take_below(reader, 4);
+    fact.validated = flags % 2;
+    fact.copied = flags / 2;
     if (fact.furthest < fact.micro_batches ||
         (fact.span.count && fact.span.first + fact.span.count <= lane))
         reader->status = -EBADMSG;

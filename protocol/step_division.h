@@ -17,7 +17,9 @@
  * with each lane, from which micro-batch, and which one owns it:
  *
  *   - A replica can continue a lane from the least count over the trained units of its stages and
- *     the loss. The replica that is furthest goes on with the lane.
+ *     the loss. The replica that is furthest goes on with the lane; among several, one whose sum
+ *     has more lanes, because it is dropped where they get different owners, then one with sums of
+ *     its own instead of copies (protocol/sum_copies.h).
  *   - The remaining work is dealt in proportion to the lanes that the plan gave each replica, and
  *     so to the speeds of their slots (protocol/lane_dealing.h). A lane in progress may be shared,
  *     too: the replica that has its sum computes the head.
@@ -44,6 +46,7 @@ struct lane_fact {
     unsigned furthest;          /* the same of the unit, or the loss, that has most */
     struct lane_tree_span span; /* the largest sum that the lane is part of; count 0: none */
     bool validated;             /* the lane's validation loss, on the last stage */
+    bool copied;                /* some of it is a copy, or another rank's (protocol/step_sums.h) */
 };
 
 /* The sums that one worker has of the step; all zero: none. */

@@ -214,6 +214,7 @@ static void count_unit(const struct step_sums *sums, unsigned unit, unsigned lan
             counts[sum->span.first + i] = sum->micro_batches;
             if (sum->span.count > fact->span.count)
                 fact->span = sum->span;
+            fact->copied = fact->copied || sum->offered;
         }
     }
     for (unsigned lane = 0; lane < lanes; lane++) {

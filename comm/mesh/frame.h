@@ -31,7 +31,7 @@
 
 #define FRAME_MAGIC 0x6e726966u /* "firn" */
 #ifndef FRAME_VERSION           /* a test builds a worker with another version */
-#define FRAME_VERSION 15
+#define FRAME_VERSION 16
 #endif
 #define FRAME_HEADER_SIZE 40
 #define FRAME_SEGMENT_MAX (1u << 20)

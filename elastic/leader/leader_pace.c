@@ -91,3 +91,8 @@ uint64_t leader_operation_ns(const struct leader_context *context)
     bool begins = context->view->progress.generation < plan->generation;
     return begins ? MAX(own_ns, plan->change.busy_ns) : own_ns;
 }
+
+bool leader_step_is_long(const struct leader_context *context, const struct plan *plan)
+{
+    return step_seconds(context, plan) >= 2 * plan->layout.copy_seconds;
+}

@@ -39,3 +39,7 @@ uint64_t leader_replay_cost_ns(const struct leader_context *context, const struc
  * links, and so without reporting that they broke: one micro-batch, by the measured or the
  * predicted step */
 uint64_t leader_operation_ns(const struct leader_context *context);
+
+/** leader_step_is_long() - return whether copies of sums (plan_layout.copy_seconds) are worth it in
+ * the steps of @plan: a step takes two intervals or more, measured or else predicted */
+bool leader_step_is_long(const struct leader_context *context, const struct plan *plan);

@@ -37,6 +37,8 @@ static int check_head(const struct plan *plan, struct error *error)
         return error_set(error, -EINVAL, "\"predicted_step_seconds\" is not a duration");
     if (!isfinite(plan->layout.head_seconds) || plan->layout.head_seconds < 0)
         return error_set(error, -EINVAL, "\"head_seconds\" is not a duration");
+    if (!isfinite(plan->layout.copy_seconds) || plan->layout.copy_seconds < 0)
+        return error_set(error, -EINVAL, "\"copy_seconds\" is not a duration");
     if (!isfinite(plan->layout.prediction_factor) || plan->layout.prediction_factor < 0)
         return error_set(error, -EINVAL, "\"prediction_factor\" is not a factor");
     if (!isfinite(plan->change.before_seconds) || plan->change.before_seconds < 0)

@@ -172,7 +172,7 @@ static int decode_recompute(const json_t *tree, struct plan_layout *layout, stru
     return status;
 }
 
-/* Decode how replicas share lanes; the keys are missing where they share none. */
+/* Decode how replicas share lanes and copy their sums; the keys are missing where they do not. */
 static int decode_shared_lanes(const json_t *tree, struct plan_layout *layout, struct error *error)
 {
     int status = 0;
@@ -181,6 +181,8 @@ static int decode_shared_lanes(const json_t *tree, struct plan_layout *layout, s
                                    &layout->lane_micro_batches, error);
     if (status == 0 && json_has(tree, "head_seconds"))
         status = json_get_double(tree, "head_seconds", &layout->head_seconds, error);
+    if (status == 0 && json_has(tree, "copy_seconds"))
+        status = json_get_double(tree, "copy_seconds", &layout->copy_seconds, error);
     if (status == 0 && json_has(tree, "replica_head"))
         status = decode_bounds(tree, "replica_head", layout->replica_count, JOB_MICRO_BATCHES_MAX,
                                &layout->replica_head, error);

@@ -100,6 +100,8 @@ static int put_layout(json_t *tree, const struct plan *plan)
                       json_integer((json_int_t)plan->layout.lane_micro_batches));
     if (plan->layout.head_seconds > 0)
         status |= put(tree, "head_seconds", json_real(plan->layout.head_seconds));
+    if (plan->layout.copy_seconds > 0)
+        status |= put(tree, "copy_seconds", json_real(plan->layout.copy_seconds));
     if (plan->layout.replica_head)
         status |= put(tree, "replica_head",
                       encode_bounds(plan->layout.replica_head, plan->layout.replica_count));

@@ -59,6 +59,8 @@ struct plan_layout {
     unsigned *replica_first_lane; /* replica_count + 1; the last is the lane count */
     unsigned lane_micro_batches;  /* of each lane, if replicas may share lanes; else 0 */
     double head_seconds;          /* predicted time in which the sum of a head is passed on */
+    double copy_seconds;    /* between two copies of a worker's sums, which another replica keeps
+                               (protocol/sum_copies.h); 0: no copies */
     unsigned *replica_head; /* replica_count + 1: the first micro-batches of a replica's first lane
                                that the replica before it computes; NULL: no lane is shared */
     unsigned shadow_count;

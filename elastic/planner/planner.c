@@ -29,6 +29,8 @@
 #include "elastic/planner/planner_time.h"
 #include "elastic/planner/process_memory.h"
 
+#define COPY_SECONDS 10 /* between two copies of a worker's sums */
+
 /* Partitions of all stage counts under one restriction; room 0: no restriction. */
 struct restricted {
     size_t memory_bytes;
@@ -541,6 +543,17 @@ static unsigned shared_lane_size(const struct search *search, const struct candi
     return shape.shares || has_room ? search->input->micro_batches_per_lane : 0;
 }
 
+/* Return whether each worker has room for the sums of another replica, and for those that travel
+ * (protocol/sum_copies.h). */
+static bool has_room_for_copies(const struct search *search, const struct candidate *best,
+                                const unsigned *cuts)
+{
+    struct layout_shape shape = best->shape;
+    shape.buffers = 2 * shape.buffers + 4;
+    return search->input->shares_lanes && shape.replica_count > 1 &&
+           (best->memory_limit == 0 || largest_memory(search, &shape, cuts) <= best->memory_limit);
+}
+
 /* Fill the layout part of @layout from the best candidate. */
 static int fill_plan(const struct search *search, const struct candidate *best,
                      struct plan_layout *layout)
@@ -562,6 +575,8 @@ static int fill_plan(const struct search *search, const struct candidate *best,
         made.lane_micro_batches = shared_lane_size(search, best, made.stage_first_unit);
         if (made.lane_micro_batches)
             made.head_seconds = layout_head_seconds(search->input, stages, made.stage_first_unit);
+        if (has_room_for_copies(search, best, made.stage_first_unit))
+            made.copy_seconds = COPY_SECONDS;
         struct placement_request request = {stages, replicas, made.stage_first_unit,
                                             best->shape.slowest, best->memory_limit};
         status = placement_assign(search->input, &request, slots);
@@ -577,6 +592,7 @@ static int fill_plan(const struct search *search, const struct candidate *best,
     layout->replica_head = made.replica_head;
     layout->lane_micro_batches = made.lane_micro_batches;
     layout->head_seconds = made.head_seconds;
+    layout->copy_seconds = made.copy_seconds;
     layout->stage_count = stages;
     layout->replica_count = replicas;
     layout->worker_count = stages * replicas;

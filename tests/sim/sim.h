@@ -91,6 +91,7 @@ enum sim_bug {
     BUG_KEPT_PARTIAL,
     BUG_HOLD_BEFORE_SUMS,
     BUG_LONE_REST,
+    BUG_STALE_COPIES,
     BUG_COUNT,
 };
 

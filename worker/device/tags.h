@@ -30,6 +30,8 @@ enum tag_kind {
     TAG_SUM,       /* index: unit of a sum that was asked for */
     TAG_HEAD_SUM,  /* index: unit of a lane's head, to the replica that computes the rest */
     TAG_HEAD_LOSS, /* of that head */
+    TAG_COPIES,    /* index 0: the copies that a rank keeps; 1: a list of copies that follow */
+    TAG_COPY,      /* index: of a sum in that list */
 };
 
 /* kind: 8 bits, step: 24 (steps in flight never differ by more than one), index: 24, low 8 free */

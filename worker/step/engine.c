@@ -14,6 +14,7 @@
 #include "worker/step/pipeline.h"
 #include "worker/step/reduction.h"
 #include "worker/step/shadow.h"
+#include "worker/step/sum_copies.h"
 #include "worker/step/tied_embedding.h"
 #include "worker/step/warm_up.h"
 #include "worker/trace/recorder.h"
@@ -104,6 +105,8 @@ static int make_links(struct engine *engine, struct error *error)
         status = reduction_new(engine, &engine->reduction);
     if (!status)
         status = lane_relay_new(engine, &engine->share.relay, error);
+    if (!status)
+        status = sum_copies_new(engine, &engine->share.copies, error);
     return status ? status : tied_embedding_new(engine, &engine->tie);
 }
 
@@ -267,6 +270,7 @@ static void close_links(struct engine *engine)
         send_queue_drop(engine->channels.send_queue);
     pipeline_close(engine);
     lane_relay_close(engine->share.relay);
+    sum_copies_close(engine->share.copies);
     reduction_free(engine->reduction);
     tied_embedding_free(engine->tie);
     shadow_free(engine->shadow);
@@ -297,6 +301,7 @@ struct kept_step *engine_close(struct engine *engine)
     bool keeps = kept_step_possible(engine);
     close_links(engine);
     struct kept_step *kept = take_kept(engine, keeps);
+    sum_copies_free(engine->share.copies);
     gradient_norm_free(engine->squares);
     state_digest_free(engine->check);
     free(engine->weights);
@@ -347,6 +352,8 @@ static void begin_record(struct engine *engine)
     lane_relay_forget(engine->share.relay);
     gradients_begin(engine->gradients);
     kept_step_restore(engine->share.kept, engine);
+    if (engine->share.kept)
+        sum_copies_adopt(engine->share.copies, kept_step_take_copies(engine->share.kept));
     kept_step_free(engine->share.kept);
     engine->share.kept = NULL;
 }
@@ -422,6 +429,9 @@ static void look_meanwhile(void *context)
 {
     const struct engine *engine = context;
 
+    int status = sum_copies_advance(engine->share.copies);
+    if (status)
+        mesh_abort(engine->mesh, "copying sums failed"); /* nothing, if it has failed */
     (void)engine->watch.leaves(engine->watch.context, &engine->timing.progress);
 }
 
@@ -438,6 +448,8 @@ static int run(struct engine *engine)
     if (!status)
         status = lane_relay_begin(engine->share.relay);
     if (!status)
+        status = sum_copies_begin(engine->share.copies);
+    if (!status)
         status = shadow_begin(engine->shadow);
     engine_look(engine, true);
     if (!status)
@@ -450,6 +462,8 @@ static int run(struct engine *engine)
         status = finish_sums(engine);
     if (!status)
         status = arriving_units_finish(engine);
+    if (!status)
+        status = sum_copies_finish(engine->share.copies);
     engine_look(engine, false);
     return status;
 }

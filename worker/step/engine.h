@@ -31,6 +31,7 @@ struct recorder;
 struct reduction;
 struct shadow;
 struct state_digest;
+struct sum_copies;
 struct tied_embedding;
 struct warm_up;
 
@@ -73,10 +74,11 @@ struct engine_share {
     struct step_division *division; /* owned */
     struct lane_run *runs;
     unsigned run_count;
-    unsigned *loss_counts;    /* per lane: the number of micro-batches in hold.lane_losses */
-    struct lane_relay *relay; /* of the lanes that it shares with other replicas; NULL: none */
-    struct kept_step *kept;   /* of the step that this engine begins with; NULL: none */
-    bool computes;            /* a step has begun, and this rank does not hold it yet */
+    unsigned *loss_counts;     /* per lane: the number of micro-batches in hold.lane_losses */
+    struct lane_relay *relay;  /* of the lanes that it shares with other replicas; NULL: none */
+    struct sum_copies *copies; /* of its sums and of another replica's; NULL: none */
+    struct kept_step *kept;    /* of the step that this engine begins with; NULL: none */
+    bool computes;             /* a step has begun, and this rank does not hold it yet */
 };
 
 /* The channels to the previous and the next stage. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "worker/step/reduction.h"
+#include "worker/step/sum_copies.h"
 
 struct kept_step {
     struct state *state; /* borrowed */
@@ -12,6 +13,7 @@ struct kept_step {
     unsigned lanes, micro_batches;
     struct gradients *gradients; /* NULL: handed over, or none */
     struct step_losses *losses;  /* per lane */
+    struct copied_sums *copies;  /* NULL: none */
 };
 
 /* A device behind a pipeline's link may have computed with data that never arrived or, before
@@ -41,9 +43,22 @@ bool kept_step_possible(struct engine *engine)
     return known > 0 && !engine->state->kernel->synchronize(engine->state->device, &error);
 }
 
-struct kept_step *kept_step_new(struct engine *engine)
+static void list_losses_of(const struct engine *engine, struct step_losses *losses)
 {
     const struct step_record *hold = &engine->state->hold;
+
+    for (unsigned lane = 0; lane < engine->share.division->lanes; lane++)
+        losses[lane] = (struct step_losses){.count = step_record_is_known(hold->lane_losses[lane])
+                                                         ? engine->share.loss_counts[lane]
+                                                         : 0,
+                                            .training = hold->lane_losses[lane],
+                                            .validation = hold->lane_validation_losses[lane]};
+    if (hold->has_similarities) /* they are not kept: lane 0 is validated again */
+        losses[0].validation = step_record_unknown();
+}
+
+struct kept_step *kept_step_new(struct engine *engine)
+{
     unsigned lanes = engine->share.division->lanes;
     struct kept_step *kept = malloc(sizeof(*kept));
     struct step_losses *losses = calloc(lanes, sizeof(*losses));
@@ -53,20 +68,14 @@ struct kept_step *kept_step_new(struct engine *engine)
         free(losses);
         return NULL;
     }
-    for (unsigned lane = 0; lane < lanes; lane++)
-        losses[lane] = (struct step_losses){.count = step_record_is_known(hold->lane_losses[lane])
-                                                         ? engine->share.loss_counts[lane]
-                                                         : 0,
-                                            .training = hold->lane_losses[lane],
-                                            .validation = hold->lane_validation_losses[lane]};
-    if (hold->has_similarities) /* they are not kept: lane 0 is validated again */
-        losses[0].validation = step_record_unknown();
+    list_losses_of(engine, losses);
     *kept = (struct kept_step){.state = engine->state,
-                               .step = hold->step,
+                               .step = engine->state->hold.step,
                                .lanes = lanes,
                                .micro_batches = engine->share.division->micro_batches,
                                .gradients = engine->gradients,
-                               .losses = losses};
+                               .losses = losses,
+                               .copies = sum_copies_take(engine->share.copies)};
     engine->gradients = NULL;
     gradients_end_arena(kept->gradients);
     return kept;
@@ -79,6 +88,7 @@ void kept_step_free(struct kept_step *kept)
     if (kept->gradients)
         arena_end(kept->state->arena);
     gradients_free(kept->gradients);
+    copied_sums_free(kept->copies);
     free(kept->losses);
     free(kept);
 }
@@ -141,6 +151,28 @@ int kept_step_list_losses(const struct kept_step *kept, struct step_sums *sums)
     if (!status)
         memcpy(sums->losses, kept->losses, kept->lanes * sizeof(*kept->losses));
     return status;
+}
+
+int kept_step_losses_of(const struct engine *engine, struct step_sums *sums)
+{
+    int status = step_sums_make_losses(sums, engine->share.division->lanes);
+
+    if (!status)
+        list_losses_of(engine, sums->losses);
+    return status;
+}
+
+const struct copied_sums *kept_step_copies(const struct kept_step *kept)
+{
+    return kept->copies;
+}
+
+struct copied_sums *kept_step_take_copies(struct kept_step *kept)
+{
+    struct copied_sums *copies = kept->copies;
+
+    kept->copies = NULL;
+    return copies;
 }
 
 const float *kept_step_sum(const struct kept_step *kept, const struct step_sum *sum)

@@ -2,6 +2,8 @@
  * The part of a step in progress that a worker keeps when its generation ends within the step: the
  * gradient sums and losses that it has computed (protocol/step_division.h).
  *
+ * The copies that the worker keeps of another replica's sums go with it (worker/step/sum_copies.h).
+ *
  * It is good for the next generations as long as the worker's state is of the boundary before that
  * step. Sums of units outside the worker's next stage go to the ranks that want them
  * (worker/step/moved_sums.h), and are lost with the engine after that. Sums whose reduction has
@@ -10,6 +12,7 @@
  */
 #pragma once
 
+#include "worker/step/copied_sums.h"
 #include "worker/step/engine.h"
 #include "worker/step/memory.h"
 
@@ -45,6 +48,12 @@ int kept_step_list(const struct kept_step *kept, const struct step_sums_range *r
                    unsigned source, struct step_sums *sums) CHECK_RESULT;
 /** kept_step_list_losses() - put the losses into @sums. -ENOMEM */
 int kept_step_list_losses(const struct kept_step *kept, struct step_sums *sums) CHECK_RESULT;
+/** kept_step_losses_of() - put the losses of the step that @engine computes into @sums. -ENOMEM */
+int kept_step_losses_of(const struct engine *engine, struct step_sums *sums) CHECK_RESULT;
+/** kept_step_copies() - return the copies of other ranks' sums, borrowed; NULL: none.
+ * kept_step_take_copies() - the same, the caller's */
+const struct copied_sums *kept_step_copies(const struct kept_step *kept);
+struct copied_sums *kept_step_take_copies(struct kept_step *kept);
 /** kept_step_sum() - return the buffer of a listed sum, in the arena; NULL: there is none */
 const float *kept_step_sum(const struct kept_step *kept, const struct step_sum *sum);
 /** kept_step_adopt_losses() - keep the losses of @sums, own and offered ones; *@kept is made where

@@ -27,6 +27,8 @@ struct moved_sums {
     const struct plan *plan;
     struct mesh *mesh;
     const struct kept_step *kept;
+    const struct copied_sums *copies; /* of other ranks' sums, here; NULL: none */
+    bool copies_are_in;               /* the chosen ones have been put into the gradients */
     unsigned rank, pair_count;
     uint64_t step;
     struct step_sums sums; /* own and offered ones */
@@ -209,14 +211,19 @@ static int receive_offers(struct moved_sums *moved)
                                                                 : add_offers(moved, &offers);
 }
 
+/* Copies count like sums that this rank offers to itself. */
 static int list_own(struct moved_sums *moved)
 {
     struct step_sums_range own = range_of(moved, moved->rank);
+    unsigned trained = MAX(own.first_unit, state_frozen_units(moved->state));
+    bool last = is_last_stage(moved, moved->rank);
     int status = moved->kept ? kept_step_list(moved->kept, &own, moved->rank, &moved->sums) : 0;
 
-    return !status && moved->kept && is_last_stage(moved, moved->rank)
-               ? kept_step_list_losses(moved->kept, &moved->sums)
-               : status;
+    if (!status && moved->kept && last)
+        status = kept_step_list_losses(moved->kept, &moved->sums);
+    return status ? status
+                  : copied_sums_list(moved->copies, trained, own.end_unit, moved->rank, last,
+                                     &moved->sums);
 }
 
 static int exchange_offers(struct moved_sums *moved)
@@ -242,6 +249,7 @@ int moved_sums_new(struct state *state, const struct plan *plan, unsigned rank, 
                             .plan = plan,
                             .mesh = mesh,
                             .kept = current ? kept : NULL,
+                            .copies = current ? kept_step_copies(kept) : NULL,
                             .rank = rank,
                             .pair_count = begins ? plan->start.sums_count : 0,
                             .step = state->applied_step + 1,
@@ -381,9 +389,18 @@ int moved_sums_arrive(struct moved_sums *moved, const struct gradients *gradient
 
     for (unsigned k = moved->sums.count; !status && k-- > 0;) {
         const struct step_sum *sum = &moved->sums.list[k];
-        if (sum->chosen && sum->offered)
-            status = receive_sum(moved, sum, gradients_sum(gradients, sum->unit, sum->span));
+        if (!sum->chosen || !sum->offered)
+            continue;
+        float *buffer = gradients_sum(gradients, sum->unit, sum->span);
+        if (sum->source == moved->rank)
+            moved->state->kernel->copy(moved->state->device, buffer,
+                                       copied_sums_data(moved->copies, sum),
+                                       unit_bytes(moved, sum->unit));
+        else
+            status = receive_sum(moved, sum, buffer);
     }
+    moved->copies = NULL;
+    moved->copies_are_in = true;
     return status ? status : moved_sums_advance(moved);
 }
 
@@ -476,6 +493,8 @@ static void close_transfers(struct transfers *transfers)
 
 static bool has_arrived(const struct moved_sums *moved, const struct step_sum *sum)
 {
+    if (sum->source == moved->rank)
+        return moved->copies_are_in;
     for (unsigned i = 0; i < moved->receives.count; i++)
         if (moved->receives.list[i].sum == sum)
             return bulk_transfer_is_done(&moved->receives.list[i].messages);

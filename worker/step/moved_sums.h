@@ -1,6 +1,7 @@
 /*
  * The sums of a step in progress that this rank gives to other ranks, and gets from them, when a
- * generation begins within the step (protocol/step_sums.h).
+ * generation begins within the step (protocol/step_sums.h). The copies that this rank keeps of
+ * another replica's sums (worker/step/sum_copies.h) count as offered by itself.
  *
  * Offers and answers are small. The sums themselves travel while the step goes on: backward waits
  * for those of a unit before it adds to the unit's gradient. Their messages are bulk, behind the
@@ -23,8 +24,8 @@ struct moved_sums;
  * @kept: of this rank, borrowed until moved_sums_settle(); NULL: nothing
  * @begins: false: the generation has begun before, on other links, and nothing moves
  *
- * All but @kept is borrowed until moved_sums_close(). Return: 0; -ECONNRESET, -ETIMEDOUT (the mesh
- * failed); -EBADMSG; -ENOMEM
+ * All but @kept is borrowed until moved_sums_close(), and its copies until moved_sums_arrive().
+ * Return: 0; -ECONNRESET, -ETIMEDOUT (the mesh failed); -EBADMSG; -ENOMEM
  */
 int moved_sums_new(struct state *state, const struct plan *plan, unsigned rank, struct mesh *mesh,
                    const struct kept_step *kept, bool begins,

@@ -10,6 +10,7 @@
 #include "worker/step/loss_ring.h"
 #include "worker/step/reduction.h"
 #include "worker/step/shadow.h"
+#include "worker/step/sum_copies.h"
 #include "worker/trace/recorder.h"
 
 /* The lane of one of the replica's micro-batches, and its index in that lane. */
@@ -251,7 +252,7 @@ static void next_turn(struct engine *engine)
 static bool leaves(struct engine *engine)
 {
     next_turn(engine);
-    return mesh_broken(engine->mesh) ||
+    return mesh_broken(engine->mesh) || sum_copies_advance(engine->share.copies) ||
            (engine->watch.leaves &&
             engine->watch.leaves(engine->watch.context, &engine->timing.progress));
 }
@@ -378,6 +379,7 @@ static int unit_passed(struct engine *engine, unsigned unit)
 {
     int status = arriving_units_await_sums(engine, unit);
 
+    sum_copies_stop(engine->share.copies);
     if (!status)
         status = reduction_begin(engine->reduction, unit);
     return status ? status : shadow_unit_passed(engine->shadow, unit);

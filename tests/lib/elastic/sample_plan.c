@@ -74,6 +74,7 @@ struct plan *sample_plan(void)
     memcpy(plan->layout.replica_first_lane, first_lane, sizeof(first_lane));
     plan->layout.lane_micro_batches = 5;
     plan->layout.head_seconds = 0.25;
+    plan->layout.copy_seconds = 0.5;
     plan->layout.replica_head = calloc(4, sizeof(unsigned));
     plan->layout.replica_head[1] = 2; /* of lane 3 */
     plan->layout.shadow_count = 1;    /* stage 0 on node0, its copy on node1 */

@@ -95,32 +95,37 @@ static void find_spans(const struct step_division *division, unsigned replica,
             facts[parts[i].span.first + k].span = parts[i].span;
 }
 
-void sim_division_keep(struct sim_worker *worker)
+void sim_division_done(const struct sim_worker *worker, struct sim_kept *ret_kept)
 {
     struct lane_run runs[LANE_TREE_LANES_MAX + 1];
     struct step_division division;
-    if (!worker->engine || worker->point < POINT_FORWARD || worker->point > POINT_REDUCE)
-        return;
     sim_division_find(worker, &division);
     unsigned replica = replica_of(worker), count = step_division_runs(&division, replica, runs);
     unsigned done = count_done(worker, step_division_left(&division, replica));
-    worker->share.kept = (struct sim_kept){.step = next_step(worker),
-                                           .first_unit = worker->first_unit,
-                                           .unit_count = worker->unit_count};
+    *ret_kept = (struct sim_kept){.step = next_step(worker),
+                                  .first_unit = worker->first_unit,
+                                  .unit_count = worker->unit_count};
     for (unsigned lane = 0; lane < SIM_LANES; lane++)
         if (sim_relay_has_head(worker, lane))
-            worker->share.kept.lanes[lane].micro_batches = division.heads[lane];
+            ret_kept->lanes[lane].micro_batches = division.heads[lane];
         else if (step_division_first(&division, lane) == replica)
-            worker->share.kept.lanes[lane].micro_batches = division.starts[lane];
+            ret_kept->lanes[lane].micro_batches = division.starts[lane];
     for (unsigned i = 0; i < count && done > 0; i++) {
         unsigned part = MIN(done, runs[i].end - runs[i].start);
-        worker->share.kept.lanes[runs[i].lane].micro_batches += part;
+        ret_kept->lanes[runs[i].lane].micro_batches += part;
         done -= part;
     }
     for (unsigned lane = 0; lane < SIM_LANES; lane++)
         if (sim_sums_misses(worker, lane))
-            worker->share.kept.lanes[lane].micro_batches = 0;
-    find_spans(&division, replica, worker->share.kept.lanes);
+            ret_kept->lanes[lane].micro_batches = 0;
+    find_spans(&division, replica, ret_kept->lanes);
+}
+
+void sim_division_keep(struct sim_worker *worker)
+{
+    if (!worker->engine || worker->point < POINT_FORWARD || worker->point > POINT_REDUCE)
+        return;
+    sim_division_done(worker, &worker->share.kept);
 }
 
 /* Return whether the worker computes micro-batches, of a step or of the finished model's
@@ -131,8 +136,7 @@ static bool computes(const struct sim_worker *worker)
            worker->busy_until_ns > worker->sim->now_ns;
 }
 
-/* Return the time of one micro-batch that the worker computes now. */
-static uint64_t operation_ns(const struct sim_worker *worker)
+uint64_t sim_division_operation_ns(const struct sim_worker *worker)
 {
     uint64_t whole_ns = worker->share.until_ns - worker->share.from_ns;
     if (session_is_evaluating(worker)) /* a micro-batch has no more samples than that of a step */
@@ -145,7 +149,7 @@ uint64_t sim_division_longest_ns(const struct sim *sim)
     uint64_t longest_ns = 0;
     for (unsigned i = 0; i < sim->worker_count; i++)
         if (sim->workers[i]->alive && sim->workers[i]->engine && sim->workers[i]->plan)
-            longest_ns = MAX(longest_ns, operation_ns(sim->workers[i]));
+            longest_ns = MAX(longest_ns, sim_division_operation_ns(sim->workers[i]));
     return longest_ns;
 }
 
@@ -154,7 +158,7 @@ void sim_division_interrupt(struct sim_worker *worker)
     const struct sim *sim = worker->sim;
     if (!worker->alive || !computes(worker))
         return;
-    uint64_t each_ns = operation_ns(worker);
+    uint64_t each_ns = sim_division_operation_ns(worker);
     uint64_t begun = (sim->now_ns - worker->share.from_ns + each_ns - 1) / each_ns;
     worker->busy_until_ns = MIN(worker->busy_until_ns, worker->share.from_ns + begun * each_ns);
     sim_cancel(worker->sim, worker->wake);
@@ -173,8 +177,8 @@ void sim_division_begin(struct sim_worker *worker)
 {
     worker->share.division.step = 0;
     if (worker->plan->start.source != PLAN_SOURCE_MEMORY)
-        worker->share.kept.step =
-            0; /* the round replaces that of the data, and gathers all ranks */
+        sim_division_forget(
+            worker); /* the round replaces that of the data, and gathers all ranks */
     sim_sums_begin(worker);
     worker_go(worker, POINT_OFFERS);
 }
@@ -307,8 +311,9 @@ static double seconds(uint64_t from_ns, uint64_t to_ns)
 /* The end is near with as many micro-batches left as stages. */
 static bool is_near_end(const struct sim_worker *root)
 {
-    return !computes(root) || (root->share.until_ns - root->sim->now_ns) / operation_ns(root) <=
-                                  root->plan->layout.stage_count;
+    return !computes(root) ||
+           (root->share.until_ns - root->sim->now_ns) / sim_division_operation_ns(root) <=
+               root->plan->layout.stage_count;
 }
 
 static void decide(struct sim_worker *root)
@@ -360,13 +365,14 @@ void sim_division_watch(struct sim_worker *worker)
     if (worker->share.looks || !has_cause_to_look(worker))
         return;
     worker->share.looks = true;
-    uint64_t each_ns = computes(worker) ? operation_ns(worker) : LOOK_WAITING_NS;
+    uint64_t each_ns = computes(worker) ? sim_division_operation_ns(worker) : LOOK_WAITING_NS;
     sim_post(worker->sim, sim->now_ns + MAX(LOOK_LEAST_NS, each_ns), &worker->pause, look, worker);
 }
 
 void sim_division_forget(struct sim_worker *worker)
 {
     worker->share.kept.step = 0;
+    sim_copies_forget(worker);
 }
 
 void sim_division_announced(struct sim_worker *worker)
@@ -391,7 +397,7 @@ bool sim_division_leaves(struct sim_worker *worker)
     if (!worker->engine || !worker->stay.plan || worker->stay.action > STAY_EVALUATE ||
         (!blind && early <= worker->generation))
         return false;
-    worker->share.turn_ns = operation_ns(worker);
+    worker->share.turn_ns = sim_division_operation_ns(worker);
     stay_left(&worker->stay, blind ? worker->announced : early);
     session_await_plan(worker);
     return true;

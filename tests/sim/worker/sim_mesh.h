@@ -35,7 +35,9 @@ enum sim_tag {
     SIM_OFFER, /* of sums of a step in progress */
     SIM_WANTED,
     SIM_SUMS_RELEASE,
-    SIM_HEAD, /* of a shared lane */
+    SIM_HEAD,         /* of a shared lane */
+    SIM_COPIES_ASKED, /* what a keeper of copies has */
+    SIM_COPIES,
     SIM_VOTE,
     SIM_VOTED,
 };

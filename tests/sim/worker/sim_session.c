@@ -109,6 +109,7 @@ static void compute(struct sim_worker *worker)
         compute_drawn(worker, share);
     worker->share.until_ns = worker->busy_until_ns;
     sim_relay_begin(worker);
+    sim_copies_begin(worker);
     sim_division_watch(worker);
 }
 

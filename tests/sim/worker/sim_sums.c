@@ -32,9 +32,9 @@ static void add(struct step_sums *sums, const struct step_sum *sum)
 }
 
 /* List the kept sums of @unit, each span once. */
-static void list_unit(const struct sim_worker *worker, unsigned unit, struct step_sums *sums)
+static void list_unit(const struct sim_worker *worker, const struct sim_kept *kept, unsigned unit,
+                      struct step_sums *sums)
 {
-    const struct sim_kept *kept = &worker->share.kept;
     for (unsigned lane = 0; lane < SIM_LANES; lane++) {
         const struct lane_fact *fact = &kept->lanes[lane];
         if (fact->span.count > 0 && fact->span.first == lane && fact->micro_batches > 0)
@@ -63,8 +63,16 @@ static void list_kept(const struct sim_worker *worker, unsigned rank, struct ste
     for (unsigned unit = kept->first_unit; unit < kept->first_unit + kept->unit_count; unit++) {
         bool is_own = computes && is_in_stage(worker, worker->rank, unit);
         if (is_in_stage(worker, rank, unit) && (rank == worker->rank || !is_own))
-            list_unit(worker, unit, sums);
+            list_unit(worker, kept, unit, sums);
     }
+}
+
+void sim_sums_list_own(const struct sim_worker *worker, struct step_sums *sums)
+{
+    struct sim_kept kept;
+    sim_division_done(worker, &kept);
+    for (unsigned unit = kept.first_unit; unit < kept.first_unit + kept.unit_count; unit++)
+        list_unit(worker, &kept, unit, sums);
 }
 
 static void send_sums(struct sim_worker *worker, unsigned rank, enum sim_tag tag,
@@ -88,8 +96,11 @@ void sim_sums_begin(struct sim_worker *worker)
         list_kept(worker, pair_of(worker, i)->to_rank, &offer);
         send_sums(worker, pair_of(worker, i)->to_rank, SIM_OFFER, &offer);
     }
-    if (worker->rank < worker->plan->layout.worker_count)
-        list_kept(worker, worker->rank, &moved->list);
+    if (worker->rank >= worker->plan->layout.worker_count)
+        return;
+    list_kept(worker, worker->rank, &moved->list);
+    if (worker->share.kept.step == step_of(worker))
+        sim_copies_list(worker, &moved->list);
 }
 
 /* Take the message of each pair in which this worker is the second (offers) or the first. */
@@ -168,6 +179,7 @@ void sim_sums_settle(struct sim_worker *worker, const struct step_division *divi
     step_sums_choose(&moved->list, division, replica);
     if (!step_sums_suffice(&moved->list, &stage, division, replica))
         sim_fail(sim, "%s does not have the sums that a division counts on", worker->name);
+    sim_copies_check(worker, &moved->list);
     for (unsigned i = 0; i < worker->plan->start.sums_count; i++) {
         CLEANUP(step_sums_done) struct step_sums wanted = {0};
         const struct plan_move *pair = pair_of(worker, i);

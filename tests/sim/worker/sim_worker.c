@@ -612,5 +612,6 @@ void sim_worker_free(struct sim_worker *worker)
     dispute_done(&worker->rounds.dispute);
     division_round_done(&worker->rounds.division);
     sim_sums_done(worker);
+    sim_copies_done(worker);
     free(worker);
 }

@@ -17,6 +17,7 @@
 #include "protocol/stay.h"
 #include "protocol/step_commit.h"
 #include "protocol/step_sums.h"
+#include "protocol/sum_copies.h"
 #include "protocol/unit_arrivals.h"
 #include "sim/fault/sim_disk.h"
 #include "sim/worker/sim_mesh.h"
@@ -110,11 +111,24 @@ struct sim_relay {
     bool passed, begun; /* begun: the rest behind that head */
 };
 
+/* worker/step/sum_copies.c: the copies of another replica's sums that the worker keeps, and those
+ * of its own that it sends. */
+struct sim_copies {
+    struct step_sums kept;
+    uint64_t kept_step;           /* of which they are; 0: forgotten */
+    uint64_t step, generation;    /* in which it copies its own */
+    struct step_sums asked, sent; /* asked: what its keeper has; sent: on their way */
+    bool has_asked, sending;
+    uint64_t began_ns, arrive_ns, due_ns; /* of those on their way; of the next ones */
+    bool looks;                           /* an event is due between two micro-batches */
+};
+
 /* worker/step/engine.h: the part of a step that the worker computes. */
 struct sim_share {
     struct sim_kept kept;
     struct sim_sums sums;
     struct sim_relay relay;
+    struct sim_copies copies;
     struct step_division division;        /* of this generation; step 0: as planned */
     uint64_t step_began_ns, announced_ns; /* announced: a change that may begin within it */
     uint64_t from_ns, until_ns;           /* of the current forward, if nothing stops it */
@@ -314,6 +328,10 @@ void sim_division_interrupt(struct sim_worker *worker);
 /** sim_division_longest_ns() - Return the time of the longest micro-batch of the live workers,
  * which nothing interrupts */
 uint64_t sim_division_longest_ns(const struct sim *sim);
+/** sim_division_operation_ns() - Return the time of one micro-batch of the worker */
+uint64_t sim_division_operation_ns(const struct sim_worker *worker);
+/** sim_division_done() - Find what the worker has of the step that it computes now */
+void sim_division_done(const struct sim_worker *worker, struct sim_kept *ret_kept);
 /** sim_division_keep() - Keep the worker's part of the step before its engine is freed */
 void sim_division_keep(struct sim_worker *worker);
 /** sim_division_forget() - Drop the kept part of a step */
@@ -343,6 +361,21 @@ bool sim_sums_misses(const struct sim_worker *worker, unsigned lane);
 /** sim_sums_await_release() - Wait, as a donor, until this worker may leave */
 int sim_sums_await_release(struct sim_worker *worker);
 void sim_sums_done(struct sim_worker *worker);
+
+/** sim_sums_list_own() - List what the worker has of the step that it computes now */
+void sim_sums_list_own(const struct sim_worker *worker, struct step_sums *sums);
+
+/* sim_copies.c: worker/step/sum_copies.c */
+
+/** sim_copies_begin() - Begin a step, or the rest of one */
+void sim_copies_begin(struct sim_worker *worker);
+/** sim_copies_list() - List the copies of sums of the worker's stage, as offered by itself */
+void sim_copies_list(struct sim_worker *worker, struct step_sums *sums);
+/** sim_copies_check() - Check that the chosen copies are of the step in progress */
+void sim_copies_check(const struct sim_worker *worker, const struct step_sums *sums);
+/** sim_copies_forget() - Drop the copies with the kept part of a step */
+void sim_copies_forget(struct sim_worker *worker);
+void sim_copies_done(struct sim_worker *worker);
 
 /* sim_relay.c: worker/step/lane_relay.c */
 

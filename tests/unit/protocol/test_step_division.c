@@ -134,6 +134,32 @@ static void test_a_sum_with_foreign_lanes_is_dropped(void **state)
     assert_int_equal(scene.division.starts[0], 0);
 }
 
+/* Copies of sums, on replica 0: they count where nobody has more. */
+static void test_a_copy_counts_where_its_owner_is_gone(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_init(&scene, 1, 3, 8);
+    for (unsigned lane = 2; lane < 6; lane++) {
+        has(&scene, 0, lane, MICRO_BATCHES);
+        scene.lists[0][lane].copied = true;
+    }
+    has(&scene, 1, 2, MICRO_BATCHES); /* the same, by itself */
+    has(&scene, 1, 3, 2);             /* less */
+    for (unsigned lane = 4; lane < 6; lane++) {
+        has(&scene, 2, lane, MICRO_BATCHES); /* the same, of more lanes */
+        scene.lists[2][lane].span = (struct lane_tree_span){4, 2};
+    }
+    divide(&scene, 0);
+    assert_int_equal(scene.division.owners[2], 1);
+    assert_int_equal(scene.division.owners[3], 0);
+    assert_int_equal(scene.division.owners[4], 2);
+    assert_int_equal(scene.division.owners[5], 2);
+    for (unsigned lane = 2; lane < 6; lane++)
+        assert_int_equal(scene.division.starts[lane], MICRO_BATCHES);
+}
+
 static void test_scattered_lanes_go_back_to_the_plan(void **state)
 {
     static struct plan_layout layout;
@@ -458,6 +484,7 @@ static void test_facts_travel(void **state)
     scene.lists[0][1].furthest = 4;
     scene.lists[0][2].span = (struct lane_tree_span){2, 2};
     scene.lists[0][3].validated = true;
+    scene.lists[0][1].copied = scene.lists[0][3].copied = true;
     assert_int_equal(step_facts_pack(&scene.facts[0], 4, &writer), 0);
     assert_int_equal(unpack(&message, &facts), 0);
     for (unsigned lane = 0; lane < 4; lane++) {
@@ -467,6 +494,7 @@ static void test_facts_travel(void **state)
         assert_int_equal(a->span.first, b->span.first);
         assert_int_equal(a->span.count, b->span.count);
         assert_int_equal(a->validated, b->validated);
+        assert_int_equal(a->copied, b->copied);
     }
     step_facts_done(&facts);
 }
@@ -482,7 +510,7 @@ static void test_false_facts_are_refused(void **state)
         {1, 1, 5, 5, 2, 1, 0}, /* begins after the lane */
         {1, 1, 5, 5, 0, 1, 0}, /* ends before it */
         {1, 1, 5, 5, 1, 4, 0}, /* ends after the last */
-        {1, 1, 5, 5, 1, 1, 2},
+        {1, 1, 5, 5, 1, 1, 4}, /* no such flag */
         {1, 1, 5, 5, 1, 1},
     };
 
@@ -505,6 +533,7 @@ int main(void)
         cmocka_unit_test(test_a_survivor_keeps_its_lanes_and_gets_a_share_of_the_rest),
         cmocka_unit_test(test_the_stage_that_is_behind_counts),
         cmocka_unit_test(test_a_sum_with_foreign_lanes_is_dropped),
+        cmocka_unit_test(test_a_copy_counts_where_its_owner_is_gone),
         cmocka_unit_test(test_scattered_lanes_go_back_to_the_plan),
         cmocka_unit_test(test_the_plan_shares_lanes),
         cmocka_unit_test(test_a_lane_in_progress_is_shared),

@@ -54,6 +54,7 @@ static void test_round_trip(void **state)
                         4 * sizeof(unsigned));
     assert_int_equal(back->layout.lane_micro_batches, 5);
     assert_true(back->layout.head_seconds == 0.25);
+    assert_true(back->layout.copy_seconds == 0.5);
     assert_memory_equal(back->layout.replica_head, plan->layout.replica_head, 4 * sizeof(unsigned));
     assert_true(plan_layout_lanes_computed(&back->layout, 0) == 3.4);
     assert_memory_equal(back->start.moves, plan->start.moves, 3 * sizeof(*plan->start.moves));
@@ -578,7 +579,8 @@ static void test_decode_refuses_missing_and_mistyped_keys(void **state)
                                        "revokes",       "hosts",
                                        "sums",          "predicted_before_seconds",
                                        "asked_devices", "lane_micro_batches",
-                                       "replica_head",  "head_seconds"};
+                                       "replica_head",  "head_seconds",
+                                       "copy_seconds"};
     struct plan *plan = sample_plan();
     AUTO_JSON json_t *tree = plan_encode(plan);
     const char *key;
