@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NO_LANE UINT16_MAX
-#define MARGIN  1e-9 /* relative, for rounding */
-#define TRIALS  64   /* lengths of the line that are tried */
+#define NO_LANE      UINT16_MAX
+#define MARGIN       1e-9 /* relative, for rounding */
+#define TRIALS       64   /* lengths of the line that are tried */
+#define RELEASES_MAX 32   /* lanes in progress that are begun anew */
 
 /* The replicas, and the lanes that are left. Times are in units in which a replica computes as many
  * micro-batches as it has lanes in the plan. */
@@ -237,7 +238,8 @@ static double level(const struct dealing *dealing)
 
 /* Look for the shortest time in which replicas that share lanes finish. False: none is shorter than
  * @time by more than a sum takes to be passed on. */
-static bool deal_best(const struct dealing *dealing, double time, struct step_division *division)
+static bool deal_best(const struct dealing *dealing, double time, struct step_division *division,
+                      double *ret_time)
 {
     const struct step_division before = *division;
     double least = level(dealing), best = (time - dealing->transfer) * (1 - MARGIN);
@@ -251,21 +253,84 @@ static bool deal_best(const struct dealing *dealing, double time, struct step_di
             continue;
         best = finish;
         *division = trial;
+        *ret_time = finish;
         found = true;
     }
     return found;
 }
 
-void lane_dealing_run(const struct lane_dealing_input *input, struct step_division *division)
+/* Deal all lanes. Return the time of the slowest replica. */
+static double deal(const struct lane_dealing_input *input, struct step_division *division)
 {
     struct step_division shared = *division;
     struct dealing dealing;
+    double time, best;
 
     begin(&dealing, input, division);
-    double whole = deal_whole(&dealing, division);
+    time = best = deal_whole(&dealing, division);
     if (!input->shares)
-        return;
+        return time;
     put_in_order(&dealing);
-    if (deal_best(&dealing, whole, &shared))
+    if (deal_best(&dealing, time, &shared, &best))
         *division = shared;
+    return best;
+}
+
+/* ---- lanes that are begun anew ---- */
+
+/* Return the copied lane of @replica with the fewest micro-batches; NO_LANE: it has none, or no
+ * other lane in progress. */
+static unsigned shortest_copy(const struct dealing *dealing, const struct step_division *division,
+                              unsigned replica)
+{
+    unsigned shortest = NO_LANE, count = 0;
+
+    for (unsigned lane = dealing->first[replica]; lane != NO_LANE; lane = dealing->next[lane]) {
+        count++;
+        if (dealing->input->loose[lane] &&
+            (shortest == NO_LANE || division->starts[lane] < division->starts[shortest]))
+            shortest = lane;
+    }
+    return count > 1 ? shortest : NO_LANE;
+}
+
+/* Return the shortest copy of the replica that has most to do among those with such a lane;
+ * NO_LANE: there is none. */
+static unsigned find_loose(const struct lane_dealing_input *input,
+                           const struct step_division *division)
+{
+    struct dealing dealing;
+    unsigned loose = NO_LANE;
+    double most = 0;
+
+    begin(&dealing, input, division);
+    for (unsigned replica = 0; replica < dealing.replicas; replica++) {
+        double time = dealing.loads[replica] / dealing.weights[replica];
+        unsigned lane = shortest_copy(&dealing, division, replica);
+        if (lane == NO_LANE || time <= most)
+            continue;
+        most = time;
+        loose = lane;
+    }
+    return loose;
+}
+
+void lane_dealing_run(const struct lane_dealing_input *input, struct step_division *division)
+{
+    struct step_division begun = *division;
+    double best = deal(input, division);
+
+    for (unsigned i = 0; i < RELEASES_MAX; i++) {
+        unsigned loose = find_loose(input, &begun);
+        if (loose == NO_LANE)
+            return;
+        begun.owners[loose] = LANE_DEALING_NO_OWNER;
+        begun.starts[loose] = 0;
+        struct step_division trial = begun;
+        double time = deal(input, &trial);
+        if (time >= best * (1 - MARGIN))
+            continue;
+        best = time;
+        *division = trial;
+    }
 }

@@ -16,8 +16,13 @@
  * Work is passed on to the next replica of the line alone, so replicas with much in progress and
  * with little take turns on it.
  *
+ * A replica with several lanes in progress, its own and copies of another one's, can pass on one of
+ * them alone. Where all would wait for it, the copy of which it has least counts for nothing, if
+ * the step ends sooner so: the lane is begun anew, by whoever has time. Then the next one. What a
+ * replica has computed itself is never computed again.
+ *
  * Cost: lanes x replicas comparisons, and 64 times lanes + replicas for shared ones, once a
- * generation.
+ * generation, and as often again for each lane that is begun anew, up to 32.
  */
 #pragma once
 
@@ -29,6 +34,7 @@ struct lane_dealing_input {
     const struct plan_layout *layout; /* its lanes follow the speeds of the slots */
     const unsigned *furthest; /* (lanes,): of a lane in progress, the most micro-batches that
                                  any unit or the loss has; a head must have more */
+    const bool *loose;        /* (lanes,): its sum is a copy (sum_copies.h), and may be dropped */
     bool shares;              /* replicas may share lanes */
 };
 

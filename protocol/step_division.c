@@ -163,17 +163,24 @@ static void set_validated(const struct step_scene *scene, struct step_division *
         division->validated[lane] = fact_of(scene, division->owners[lane], last, lane)->validated;
 }
 
-/* Find how many micro-batches any unit has of each lane, at the lane's owner. */
-static void find_furthest(const struct step_scene *scene, const struct step_division *division,
-                          unsigned *ret_furthest)
+/* Find how many micro-batches any unit has of each lane, at the lane's owner, and whether its sum
+ * is a copy, and part of no larger sum that would be dropped with it. */
+static void look_at_begun(const struct step_scene *scene, const struct step_division *division,
+                          unsigned *ret_furthest, bool *ret_loose)
 {
     for (unsigned lane = 0; lane < division->lanes; lane++) {
         unsigned owner = division->owners[lane];
+        bool copied = false, single = true;
         ret_furthest[lane] = 0;
-        for (unsigned stage = 0; stage < scene->layout->stage_count; stage++)
-            if (owner != LANE_DEALING_NO_OWNER && is_trained(scene, stage))
-                ret_furthest[lane] =
-                    MAX(ret_furthest[lane], fact_of(scene, owner, stage, lane)->furthest);
+        for (unsigned stage = 0; stage < scene->layout->stage_count; stage++) {
+            if (owner == LANE_DEALING_NO_OWNER || !is_trained(scene, stage))
+                continue;
+            const struct lane_fact *fact = fact_of(scene, owner, stage, lane);
+            ret_furthest[lane] = MAX(ret_furthest[lane], fact->furthest);
+            copied = copied || fact->copied;
+            single = single && fact->span.count <= 1;
+        }
+        ret_loose[lane] = copied && single;
     }
 }
 
@@ -193,10 +200,11 @@ static void deal(const struct step_scene *scene, struct step_division *division)
     const struct plan_layout *layout = scene->layout;
     const struct step_division begun = *division;
     unsigned furthest[LANE_TREE_LANES_MAX];
-    struct lane_dealing_input input = {layout, furthest,
+    bool loose[LANE_TREE_LANES_MAX];
+    struct lane_dealing_input input = {layout, furthest, loose,
                                        layout->lane_micro_batches == division->micro_batches};
 
-    find_furthest(scene, division, furthest);
+    look_at_begun(scene, division, furthest, loose);
     lane_dealing_run(&input, division);
     if (input.shares && is_scattered(division)) {
         *division = begun;

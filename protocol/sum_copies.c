@@ -1,9 +1,9 @@
 #include "protocol/sum_copies.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-#define TRANSFERS_PER_INTERVAL 20
-#define SECONDS_MAX            1e9 /* beyond any job */
+#define SECONDS_MAX 1e9 /* beyond any job */
 
 /* ---- who keeps copies of whom ---- */
 
@@ -57,35 +57,57 @@ unsigned sum_copies_owner(const struct plan_layout *layout, unsigned replica)
 
 /* ---- when ---- */
 
-uint64_t sum_copies_due_ns(const struct plan_layout *layout, uint64_t began_ns, uint64_t left_ns)
+uint64_t sum_copies_due_ns(const struct plan_layout *layout, uint64_t began_ns, uint64_t cost_ns)
 {
     uint64_t interval_ns = (uint64_t)(MIN(layout->copy_seconds, SECONDS_MAX) * 1e9);
 
-    return began_ns + MAX(interval_ns, TRANSFERS_PER_INTERVAL * (left_ns - began_ns));
+    return began_ns + MAX(interval_ns, SUM_COPIES_COST_PARTS * cost_ns);
 }
 
 /* ---- what ---- */
 
-static bool has(const struct step_sums *sums, const struct step_sum *wanted)
+static int compare_units(const void *a, const void *b)
 {
-    for (unsigned i = 0; i < sums->count; i++) {
-        const struct step_sum *sum = &sums->list[i];
-        if (sum->unit == wanted->unit && sum->span.first == wanted->span.first &&
-            sum->span.count == wanted->span.count && sum->micro_batches >= wanted->micro_batches)
+    const struct step_sum *one = a, *other = b;
+
+    return (one->unit > other->unit) - (one->unit < other->unit);
+}
+
+/* Return whether @kept has @wanted; *at is where the sums of its unit begin, or those before it. */
+static bool has(const struct step_sums *kept, const struct step_sum *wanted, unsigned *at)
+{
+    while (*at < kept->count && kept->list[*at].unit < wanted->unit)
+        ++*at;
+    for (unsigned i = *at; i < kept->count && kept->list[i].unit == wanted->unit; i++) {
+        const struct step_sum *sum = &kept->list[i];
+        if (sum->span.first == wanted->span.first && sum->span.count == wanted->span.count &&
+            sum->micro_batches >= wanted->micro_batches)
             return true;
     }
     return false;
 }
 
-int sum_copies_missing(const struct step_sums *own, const struct step_sums *kept,
+int sum_copies_missing(const struct step_sums *own, struct step_sums *kept,
                        struct step_sums *missing)
 {
+    unsigned at = 0;
     int status = 0;
 
+    if (kept->count > 0)
+        qsort(kept->list, kept->count, sizeof(*kept->list), compare_units);
     for (unsigned i = 0; !status && i < own->count; i++)
-        if (!has(kept, &own->list[i]))
+        if (!has(kept, &own->list[i], &at))
             status = step_sums_add(missing, &own->list[i]);
     return status;
+}
+
+bool sum_copies_are_of_use(const struct step_division *division, struct lane_tree_span span,
+                           unsigned replica)
+{
+    for (unsigned lane = span.first; lane < span.first + span.count; lane++)
+        if (division->owners[lane] == replica || step_division_first(division, lane) == replica)
+            return true;
+    return false;
 }
 
 bool sum_copies_replaces(const struct step_sum *sum, const struct step_sum *older)

@@ -13,16 +13,20 @@
  * keeper's replica can go on with them. A sum follows from parameters and samples alone, so a copy
  * is as good as the sum.
  *
- * Cost: one more sum of each trained unit on its way every ten seconds, or less often where that
- * would take more than a twentieth of the time. The keeper needs the memory of the other replica's
- * sums, and both need that of the sums on their way: the planner counts twice the gradient buffers
- * and four more. A death costs the work since the last copy, at most an interval and a transfer,
- * however long a step takes. The leader wants copies where a step takes two intervals or more.
+ * Cost: one more sum of each trained unit on its way every ten seconds. A slot that computes with
+ * all its processors loses what copying and the links take of them: each worker measures that, and
+ * copies less often where it is more than a hundredth of the time, or no more where steps are too
+ * short for that. The planner counts three times the gradient buffers: a worker's own, the copies
+ * that it keeps, and those on their way. A death costs the work since the last copy, at most an
+ * interval and a transfer, however long a step takes. The leader wants copies where a step takes
+ * two intervals or more.
  */
 #pragma once
 
 #include "elastic/plan/plan_layout.h"
 #include "protocol/step_sums.h"
+
+#define SUM_COPIES_COST_PARTS 100 /* of the time; copies take at most one from computing */
 
 /** sum_copies_keeper() - return the replica that keeps the copies of @replica's sums; @replica
  * itself: none, because @layout wants no copies or has one replica
@@ -32,12 +36,19 @@ unsigned sum_copies_keeper(const struct plan_layout *layout, unsigned replica);
 /** sum_copies_owner() - return the replica of which @replica keeps copies; itself: none */
 unsigned sum_copies_owner(const struct plan_layout *layout, unsigned replica);
 
-/** sum_copies_due_ns() - return when the next copy is due, if the last one was begun at @began_ns
- * and had left at @left_ns; both are the time of the step's beginning if there was none */
-uint64_t sum_copies_due_ns(const struct plan_layout *layout, uint64_t began_ns, uint64_t left_ns);
+/** sum_copies_due_ns() - return when the next copy is due
+ * @began_ns: when the last one was begun, in this step; or the step, or the rest of it
+ * @cost_ns: of computing that the last one took, in any step; 0: unknown */
+uint64_t sum_copies_due_ns(const struct plan_layout *layout, uint64_t began_ns, uint64_t cost_ns);
 
-/** sum_copies_missing() - add the sums of @own that @kept lacks to @missing. -ENOMEM */
-int sum_copies_missing(const struct step_sums *own, const struct step_sums *kept,
+/** sum_copies_missing() - add the sums of @own that @kept lacks to @missing; @own ascends by unit,
+ * and @kept is sorted so. -ENOMEM */
+int sum_copies_missing(const struct step_sums *own, struct step_sums *kept,
                        struct step_sums *missing) CHECK_RESULT;
-/** sum_copies_replaces() - return whether @older is of no use beside @sum, of the same worker */
+/** sum_copies_are_of_use() - return whether @replica, whose sum of @span was copied or is to be,
+ * computes some of it under @division: otherwise the copy has been gone on with, or dropped */
+bool sum_copies_are_of_use(const struct step_division *division, struct lane_tree_span span,
+                           unsigned replica);
+/** sum_copies_replaces() - return whether the copy of @older is of no use beside a later one of
+ * @sum */
 bool sum_copies_replaces(const struct step_sum *sum, const struct step_sum *older);

@@ -238,5 +238,6 @@ void mesh_ask_again(struct mesh *mesh);
 struct mesh_statistics {
     uint64_t bytes_sent, bytes_received, messages_sent, messages_received, wait_ns;
     uint64_t turned_away; /* connections from addresses that no peer has */
+    uint64_t thread_ns;   /* processor time of the I/O thread */
 };
 void mesh_statistics(struct mesh *mesh, struct mesh_statistics *ret_statistics);

@@ -94,5 +94,10 @@ uint64_t leader_operation_ns(const struct leader_context *context)
 
 bool leader_step_is_long(const struct leader_context *context, const struct plan *plan)
 {
-    return step_seconds(context, plan) >= 2 * plan->layout.copy_seconds;
+    const struct leader_view *view = context->view;
+    double before = view->plan ? view->plan->layout.predicted_step_seconds : 0;
+    double seconds = plan_layout_expected_seconds(&plan->layout);
+    if (plan->layout.prediction_factor == 0 && before > 0 && view->progress.last_step_seconds > 0)
+        seconds *= view->progress.last_step_seconds / before;
+    return seconds >= 2 * plan->layout.copy_seconds;
 }

@@ -41,5 +41,6 @@ uint64_t leader_replay_cost_ns(const struct leader_context *context, const struc
 uint64_t leader_operation_ns(const struct leader_context *context);
 
 /** leader_step_is_long() - return whether copies of sums (plan_layout.copy_seconds) are worth it in
- * the steps of @plan: a step takes two intervals or more, measured or else predicted */
+ * the steps of @plan: one takes two intervals or more, as predicted, and corrected by the error of
+ * the prediction for the plan in force */
 bool leader_step_is_long(const struct leader_context *context, const struct plan *plan);

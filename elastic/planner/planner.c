@@ -29,7 +29,7 @@
 #include "elastic/planner/planner_time.h"
 #include "elastic/planner/process_memory.h"
 
-#define COPY_SECONDS 10 /* between two copies of a worker's sums */
+#define COPY_SECONDS 10 /* between two copies of a worker's sums, at least */
 
 /* Partitions of all stage counts under one restriction; room 0: no restriction. */
 struct restricted {
@@ -549,7 +549,7 @@ static bool has_room_for_copies(const struct search *search, const struct candid
                                 const unsigned *cuts)
 {
     struct layout_shape shape = best->shape;
-    shape.buffers = 2 * shape.buffers + 4;
+    shape.buffers = 3 * (shape.buffers + 2);
     return search->input->shares_lanes && shape.replica_count > 1 &&
            (best->memory_limit == 0 || largest_memory(search, &shape, cuts) <= best->memory_limit);
 }

@@ -27,6 +27,7 @@
 
 #define START_SECONDS   30
 #define DEVICE_PATIENCE 4
+#define COPY_SECONDS    0.001 /* replicas copy their sums whenever they can */
 
 static void path_of(const struct crew *crew, unsigned slot, const char *leaf, char ret_path[512])
 {
@@ -240,6 +241,8 @@ struct plan *crew_plan(struct crew *crew, unsigned stage_count, unsigned replica
     plan->layout.workers = calloc(CREW_MAX, sizeof(*plan->layout.workers));
     plan->layout.stage_first_unit = calloc(stage_count + 1, sizeof(unsigned));
     plan->layout.replica_first_lane = calloc(replica_count + 1, sizeof(unsigned));
+    if (strcmp(crew->device, "cpu") == 0)
+        plan->layout.copy_seconds = COPY_SECONDS;
     for (unsigned i = 0; i <= stage_count; i++)
         plan->layout.stage_first_unit[i] = units * i / stage_count;
     for (unsigned i = 0; i <= replica_count; i++)

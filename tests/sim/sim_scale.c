@@ -34,6 +34,10 @@
 #define MOMENTS_SALT          0x6d6f6d656e
 #define SUMS_SALT             0x73756d73
 #define MOMENTS_LEAST_US      1e3
+#define COPIES_SALT           0x636f70696573
+#define COPIES_ONE_IN         3
+#define COPIES_LEAST          0.1 /* between two copies, of a step */
+#define COPIES_MOST           0.5
 #define RESOLUTION            ((uint64_t)1 << 20)
 #define LONG_STEP_US          200000 /* other histories have no longer steps */
 
@@ -101,6 +105,14 @@ uint64_t sim_scale_sums_ns(const struct sim *sim, uint64_t instance, uint64_t ge
     double most_us = MAX(MOMENTS_LEAST_US, 2 * (double)sim->compute_us);
     uint64_t draw = sim_mix(sim_mix(instance, SUMS_SALT), generation);
     return sim->one_fault ? 0 : NS_PER_US * (uint64_t)between(MOMENTS_LEAST_US, most_us, draw);
+}
+
+double sim_scale_copy_seconds(const struct sim *sim, uint64_t generation)
+{
+    uint64_t draw = sim_mix(sim_mix(sim->seed, COPIES_SALT), generation);
+    if (others_need_their_times(sim) || draw % COPIES_ONE_IN != 0)
+        return 0;
+    return (double)sim->compute_us / 1e6 * between(COPIES_LEAST, COPIES_MOST, draw / COPIES_ONE_IN);
 }
 
 uint64_t sim_scale_start_max_ns(const struct sim *sim)

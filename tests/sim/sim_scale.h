@@ -21,6 +21,10 @@ uint64_t sim_scale_moments_ns(const struct sim *sim, uint64_t instance, uint64_t
  * in @generation: up to two steps */
 uint64_t sim_scale_sums_ns(const struct sim *sim, uint64_t instance, uint64_t generation);
 
+/** sim_scale_copy_seconds() - let the replicas of a new plan copy their sums in some generations,
+ * in steps of any length; 0: as the leader wants it */
+double sim_scale_copy_seconds(const struct sim *sim, uint64_t generation);
+
 /** sim_scale_evaluation_ns() - Draw how long a worker evaluates the finished model */
 uint64_t sim_scale_evaluation_ns(struct sim *sim);
 /** sim_scale_evaluation_max_ns() - Return the longest such time; 0: the job never evaluates */

@@ -32,10 +32,11 @@ struct state {
     const struct job_spec *spec; /* borrowed */
     struct model_spec model;
     const struct kernel *kernel;
-    struct kernel_device *device;  /* borrowed */
-    struct arena *arena;           /* memory of an engine */
-    struct pinned *pinned;         /* buffers of an engine's messages */
-    unsigned thread_count;         /* host threads that initialize a unit; 1 unless set */
+    struct kernel_device *device; /* borrowed */
+    struct arena *arena;          /* memory of an engine */
+    struct pinned *pinned;        /* buffers of an engine's messages */
+    unsigned thread_count;        /* host threads that initialize a unit; 1 unless set */
+    uint64_t copy_cost_ns; /* of computing that the last copy of sums took; 0: there was none */
     struct load_listener listener; /* notified while units are read from files; none unless set */
     unsigned unit_count;
     struct state_unit *units;

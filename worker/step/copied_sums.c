@@ -98,19 +98,31 @@ void copied_sums_return_buffer(struct copied_sums *copies, unsigned unit, float 
 
 /* ---- copies ---- */
 
+static void drop(struct copied_sums *copies, unsigned index)
+{
+    copied_sums_return_buffer(copies, copies->list[index].sum.unit, copies->list[index].data);
+    copies->list[index] = copies->list[--copies->count];
+}
+
 /* Drop the copies that are of no use beside @sum. */
 static void drop_replaced(struct copied_sums *copies, const struct step_sum *sum)
 {
-    unsigned left = 0;
+    for (unsigned i = copies->count; i-- > 0;)
+        if (sum_copies_replaces(sum, &copies->list[i].sum))
+            drop(copies, i);
+}
 
-    for (unsigned i = 0; i < copies->count; i++) {
-        struct copy copy = copies->list[i];
-        if (sum_copies_replaces(sum, &copy.sum))
-            copied_sums_return_buffer(copies, copy.sum.unit, copy.data);
-        else
-            copies->list[left++] = copy;
-    }
-    copies->count = left;
+void copied_sums_drop_others(struct copied_sums *copies, const struct step_division *division,
+                             unsigned replica)
+{
+    for (unsigned i = copies->count; i-- > 0;)
+        if (!sum_copies_are_of_use(division, copies->list[i].sum.span, replica))
+            drop(copies, i);
+}
+
+unsigned copied_sums_count(const struct copied_sums *copies)
+{
+    return copies->count;
 }
 
 int copied_sums_keep(struct copied_sums *copies, const struct step_sum *sum, float *buffer)

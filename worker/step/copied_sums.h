@@ -20,14 +20,21 @@ void copied_sums_free(struct copied_sums *copies); /* NULL allowed */
 /** copied_sums_begin() - forget the copies of all steps but the next one */
 void copied_sums_begin(struct copied_sums *copies);
 
+/** copied_sums_drop_others() - drop the copies that are not of @replica's sums under @division
+ * (sum_copies_are_of_use()) */
+void copied_sums_drop_others(struct copied_sums *copies, const struct step_division *division,
+                             unsigned replica);
+/** copied_sums_count() - return the number of copies */
+unsigned copied_sums_count(const struct copied_sums *copies);
+
 /** copied_sums_take_buffer() - return a buffer for a sum of @unit; the caller owns it. NULL: no
  * memory */
 float *copied_sums_take_buffer(struct copied_sums *copies, unsigned unit);
 /** copied_sums_return_buffer() - take it back */
 void copied_sums_return_buffer(struct copied_sums *copies, unsigned unit, float *buffer);
 
-/** copied_sums_keep() - keep the sum in @buffer, which is taken, in place of those of its lanes.
- * -ENOMEM: the buffer is taken back */
+/** copied_sums_keep() - keep the sum in @buffer, which is taken, in place of those of its lanes:
+ * its owner sends nothing that has less. -ENOMEM: the buffer is taken back */
 int copied_sums_keep(struct copied_sums *copies, const struct step_sum *sum,
                      float *buffer) CHECK_RESULT;
 /** copied_sums_keep_losses() - keep the losses of @sums beside those that are kept; it may have

@@ -283,7 +283,7 @@ static struct kept_step *take_kept(struct engine *engine, bool keeps)
     struct kept_step *kept = engine->share.kept;
 
     if (!kept)
-        return keeps ? kept_step_new(engine) : NULL;
+        return keeps ? kept_step_new(engine, sum_copies_take(engine->share.copies)) : NULL;
     engine->share.kept = NULL;
     if (engine->gradients) {
         kept_step_return_gradients(kept, engine->gradients);
@@ -298,7 +298,7 @@ struct kept_step *engine_close(struct engine *engine)
 {
     if (!engine)
         return NULL;
-    bool keeps = kept_step_possible(engine);
+    bool keeps = kept_step_possible(engine, sum_copies_keeps_any(engine->share.copies));
     close_links(engine);
     struct kept_step *kept = take_kept(engine, keeps);
     sum_copies_free(engine->share.copies);
@@ -429,9 +429,8 @@ static void look_meanwhile(void *context)
 {
     const struct engine *engine = context;
 
-    int status = sum_copies_advance(engine->share.copies);
-    if (status)
-        mesh_abort(engine->mesh, "copying sums failed"); /* nothing, if it has failed */
+    if (sum_copies_advance(engine->share.copies))
+        return; /* the waiting call will see it */
     (void)engine->watch.leaves(engine->watch.context, &engine->timing.progress);
 }
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "worker/step/reduction.h"
-#include "worker/step/sum_copies.h"
 
 struct kept_step {
     struct state *state; /* borrowed */
@@ -23,7 +22,7 @@ static bool is_behind_links(const struct engine *engine)
     return !engine->state->kernel->host_memory && engine->plan->layout.stage_count > 1;
 }
 
-bool kept_step_possible(struct engine *engine)
+bool kept_step_possible(struct engine *engine, bool has_copies)
 {
     struct lane_sum sums[GRADIENTS_SUMS_MAX];
     struct error error = {0};
@@ -40,7 +39,8 @@ bool kept_step_possible(struct engine *engine)
             gradients_spoil(engine->gradients, unit);
         known += gradients_sums(engine->gradients, unit, sums);
     }
-    return known > 0 && !engine->state->kernel->synchronize(engine->state->device, &error);
+    return (known > 0 || has_copies) &&
+           !engine->state->kernel->synchronize(engine->state->device, &error);
 }
 
 static void list_losses_of(const struct engine *engine, struct step_losses *losses)
@@ -57,7 +57,7 @@ static void list_losses_of(const struct engine *engine, struct step_losses *loss
         losses[0].validation = step_record_unknown();
 }
 
-struct kept_step *kept_step_new(struct engine *engine)
+struct kept_step *kept_step_new(struct engine *engine, struct copied_sums *copies)
 {
     unsigned lanes = engine->share.division->lanes;
     struct kept_step *kept = malloc(sizeof(*kept));
@@ -66,6 +66,7 @@ struct kept_step *kept_step_new(struct engine *engine)
     if (!kept || !losses) {
         free(kept);
         free(losses);
+        copied_sums_free(copies);
         return NULL;
     }
     list_losses_of(engine, losses);
@@ -75,7 +76,7 @@ struct kept_step *kept_step_new(struct engine *engine)
                                .micro_batches = engine->share.division->micro_batches,
                                .gradients = engine->gradients,
                                .losses = losses,
-                               .copies = sum_copies_take(engine->share.copies)};
+                               .copies = copies};
     engine->gradients = NULL;
     gradients_end_arena(kept->gradients);
     return kept;

@@ -18,11 +18,14 @@
 
 struct kept_step;
 
-/** kept_step_possible() - true if the engine has a step in progress whose sums can be kept */
-bool kept_step_possible(struct engine *engine);
-/** kept_step_new() - take gradients and losses out of an engine whose links are closed; NULL: no
- * memory, and the engine keeps them */
-struct kept_step *kept_step_new(struct engine *engine);
+/** kept_step_possible() - true if the engine has a step in progress, and sums of it can be kept, or
+ * this rank keeps copies of others' (@has_copies) */
+bool kept_step_possible(struct engine *engine, bool has_copies);
+/** kept_step_new() - take gradients and losses out of an engine whose links are closed
+ * @copies: that this rank keeps; taken in any case; NULL: none
+ *
+ * NULL: no memory, and the engine keeps gradients and losses. */
+struct kept_step *kept_step_new(struct engine *engine, struct copied_sums *copies);
 /** kept_step_free() - NULL allowed. The buffers go back to the arena */
 void kept_step_free(struct kept_step *kept);
 

@@ -383,24 +383,31 @@ int moved_sums_settle(struct moved_sums *moved, const struct step_division *divi
     return status ? status : give(moved);
 }
 
+/* Put the chosen copies of this rank into the gradients. */
+static void put_copies(struct moved_sums *moved, const struct gradients *gradients)
+{
+    const struct kernel *kernel = moved->state->kernel;
+
+    for (unsigned k = 0; k < moved->sums.count; k++) {
+        const struct step_sum *sum = &moved->sums.list[k];
+        if (sum->chosen && sum->offered && sum->source == moved->rank)
+            kernel->copy(moved->state->device, gradients_sum(gradients, sum->unit, sum->span),
+                         copied_sums_data(moved->copies, sum), unit_bytes(moved, sum->unit));
+    }
+    moved->copies = NULL;
+    moved->copies_are_in = true;
+}
+
 int moved_sums_arrive(struct moved_sums *moved, const struct gradients *gradients)
 {
     int status = 0;
 
+    put_copies(moved, gradients);
     for (unsigned k = moved->sums.count; !status && k-- > 0;) {
         const struct step_sum *sum = &moved->sums.list[k];
-        if (!sum->chosen || !sum->offered)
-            continue;
-        float *buffer = gradients_sum(gradients, sum->unit, sum->span);
-        if (sum->source == moved->rank)
-            moved->state->kernel->copy(moved->state->device, buffer,
-                                       copied_sums_data(moved->copies, sum),
-                                       unit_bytes(moved, sum->unit));
-        else
-            status = receive_sum(moved, sum, buffer);
+        if (sum->chosen && sum->offered && sum->source != moved->rank)
+            status = receive_sum(moved, sum, gradients_sum(gradients, sum->unit, sum->span));
     }
-    moved->copies = NULL;
-    moved->copies_are_in = true;
     return status ? status : moved_sums_advance(moved);
 }
 

@@ -1,7 +1,9 @@
 #include "worker/step/sum_copies.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/bytes.h"
 #include "base/clock.h"
@@ -26,6 +28,7 @@ struct transfer {
 struct batch {
     struct transfer *list;   /* owned; NULL: nothing is under way */
     unsigned count, done;    /* done: in their order */
+    unsigned kept;           /* of a list that arrives */
     struct step_sums losses; /* of a list that arrives; its own list is empty */
 };
 
@@ -34,6 +37,7 @@ struct sum_copies {
     struct copied_sums *kept;
     unsigned keeper, owner;    /* ranks: who keeps this one's, and whose this one keeps */
     uint64_t began_ns, due_ns; /* of the copy under way; of the next one */
+    uint64_t links_ns;         /* processor time of the links, when it was begun */
     struct batch sends, receives;
     struct step_sums asked;             /* what the keeper has, when it last asked */
     bool has_asked, stopped, has_ended; /* has_ended: the owner, in this step */
@@ -218,15 +222,16 @@ static int receive_batch(struct sum_copies *copies, struct step_sums *sums)
     return status;
 }
 
-/* Keep the sums that have arrived since the last call. */
-static int keep_arrived(struct sum_copies *copies, unsigned before)
+/* Keep the sums that have arrived since the last call, and the losses when all have. */
+static int keep_arrived(struct sum_copies *copies)
 {
     struct batch *batch = &copies->receives;
     int status = 0;
 
-    for (unsigned i = before; !status && i < batch->done; i++) {
-        status = copied_sums_keep(copies->kept, &batch->list[i].sum, batch->list[i].data);
-        batch->list[i].data = NULL;
+    for (; !status && batch->kept < batch->done; batch->kept++) {
+        struct transfer *transfer = &batch->list[batch->kept];
+        status = copied_sums_keep(copies->kept, &transfer->sum, transfer->data);
+        transfer->data = NULL;
     }
     if (!status && batch->list && !is_under_way(batch))
         status = copied_sums_keep_losses(copies->kept, &batch->losses);
@@ -237,7 +242,6 @@ static int keep_arrived(struct sum_copies *copies, unsigned before)
 static int advance_keeper(struct sum_copies *copies, bool waits)
 {
     CLEANUP(step_sums_done) struct step_sums sums = {0};
-    unsigned before = copies->receives.done;
     bool taken = false;
     int status = 0;
 
@@ -249,7 +253,7 @@ static int advance_keeper(struct sum_copies *copies, bool waits)
     if (!status)
         status = settle(&copies->receives, waits);
     if (!status)
-        status = keep_arrived(copies, before);
+        status = keep_arrived(copies);
     if (status || !copies->receives.list || is_under_way(&copies->receives))
         return status;
     end_batch(copies, &copies->receives);
@@ -257,6 +261,25 @@ static int advance_keeper(struct sum_copies *copies, bool waits)
 }
 
 /* ---- the owner ---- */
+
+static uint64_t links_ns(const struct sum_copies *copies)
+{
+    struct mesh_statistics statistics;
+
+    mesh_statistics(copies->engine->mesh, &statistics);
+    return statistics.thread_ns;
+}
+
+static unsigned threads_of(const struct sum_copies *copies)
+{
+    return MAX(1u, copies->engine->state->thread_count);
+}
+
+static void await_due(struct sum_copies *copies, uint64_t began_ns)
+{
+    copies->due_ns = sum_copies_due_ns(&copies->engine->plan->layout, began_ns,
+                                       copies->engine->state->copy_cost_ns);
+}
 
 /* A head that another replica passes on is in its buffer once this one has gone on with it. */
 static bool may_be_missing(const struct engine *engine, const struct lane_sum *sum)
@@ -317,18 +340,21 @@ static int copy_missing(struct sum_copies *copies)
         status = sum_copies_missing(&own, &copies->asked, &missing);
     if (!status && missing.count > 0 && engine_is_last_stage(copies->engine))
         status = kept_step_losses_of(copies->engine, &missing);
-    copies->due_ns = sum_copies_due_ns(&copies->engine->plan->layout, now_ns, now_ns);
+    await_due(copies, now_ns);
     if (status || !missing.count)
         return status;
     if (!make_batch(copies, &missing, &copies->sends))
         status = send_list(copies, COPIES_SENT, &missing, &sent);
-    if (!sent) {
+    if (status || !sent) {
         end_batch(copies, &copies->sends);
         return status;
     }
     copies->has_asked = false;
     copies->began_ns = now_ns;
-    return send_batch(copies);
+    copies->links_ns = links_ns(copies);
+    status = send_batch(copies);
+    copies->engine->state->copy_cost_ns = clock_monotonic_ns() - now_ns;
+    return status;
 }
 
 static bool may_copy(const struct sum_copies *copies)
@@ -359,8 +385,9 @@ static int advance_owner(struct sum_copies *copies, bool waits)
     int status = settle(&copies->sends, waits);
 
     if (!status && copies->sends.list && !is_under_way(&copies->sends)) {
-        copies->due_ns = sum_copies_due_ns(&copies->engine->plan->layout, copies->began_ns,
-                                           clock_monotonic_ns());
+        copies->engine->state->copy_cost_ns +=
+            (links_ns(copies) - copies->links_ns) / threads_of(copies);
+        await_due(copies, copies->began_ns);
         end_batch(copies, &copies->sends);
     }
     if (!status && !copies->has_asked)
@@ -386,9 +413,11 @@ int sum_copies_begin(struct sum_copies *copies)
         return 0;
     uint64_t now_ns = clock_monotonic_ns();
     copied_sums_begin(copies->kept);
+    copied_sums_drop_others(copies->kept, copies->engine->share.division,
+                            copies->owner / copies->engine->plan->layout.stage_count);
     step_sums_done(&copies->asked);
     copies->has_asked = copies->stopped = copies->has_ended = false;
-    copies->due_ns = sum_copies_due_ns(&copies->engine->plan->layout, now_ns, now_ns);
+    await_due(copies, now_ns);
     return ask(copies);
 }
 
@@ -401,6 +430,11 @@ int sum_copies_advance(struct sum_copies *copies)
     if (!status)
         status = advance_owner(copies, false);
     copies->busy = false;
+    if (status && !mesh_broken(copies->engine->mesh)) {
+        char reason[96];
+        snprintf(reason, sizeof(reason), "copying sums failed: %s", strerror(-status));
+        mesh_abort(copies->engine->mesh, reason);
+    }
     return status;
 }
 
@@ -435,13 +469,17 @@ void sum_copies_close(struct sum_copies *copies)
 {
     if (!copies)
         return;
-    unsigned before = copies->receives.done;
     if (is_under_way(&copies->sends) || is_under_way(&copies->receives))
         mesh_abort(copies->engine->mesh, "a step was given up"); /* nothing, if it has failed */
     (void)settle(&copies->receives, true); /* what has arrived before the links broke is good */
-    (void)keep_arrived(copies, before);
+    (void)keep_arrived(copies);
     end_batch(copies, &copies->sends);
     end_batch(copies, &copies->receives);
+}
+
+bool sum_copies_keeps_any(const struct sum_copies *copies)
+{
+    return copies && copies->kept && copied_sums_count(copies->kept) > 0;
 }
 
 struct copied_sums *sum_copies_take(struct sum_copies *copies)

@@ -8,7 +8,8 @@
  * a unit has begun, which overwrites sums; an empty list ends the step, and the keeper waits for
  * it, so nothing is under way between two steps.
  *
- * Only with host memory: the leader wants copies on no GPUs.
+ * Only with host memory: the planner lets no GPUs copy sums. A keeper without memory for what it
+ * has asked for fails the step.
  */
 #pragma once
 
@@ -29,7 +30,8 @@ int sum_copies_new(struct engine *engine, struct sum_copies **ret_copies,
 void sum_copies_adopt(struct sum_copies *copies, struct copied_sums *kept);
 /** sum_copies_begin() - begin a step, or the rest of one */
 int sum_copies_begin(struct sum_copies *copies) CHECK_RESULT;
-/** sum_copies_advance() - receive what is here, and send what is due, without waiting */
+/** sum_copies_advance() - receive what is here, and send what is due, without waiting; fails the
+ * mesh where it fails */
 int sum_copies_advance(struct sum_copies *copies) CHECK_RESULT;
 /** sum_copies_stop() - begin no more copies in this step: sums are overwritten from now on */
 void sum_copies_stop(struct sum_copies *copies);
@@ -39,6 +41,8 @@ int sum_copies_finish(struct sum_copies *copies) CHECK_RESULT;
 
 /** sum_copies_close() - end it before the mesh is closed; within a step, this fails the mesh */
 void sum_copies_close(struct sum_copies *copies);
+/** sum_copies_keeps_any() - return whether this rank keeps copies of the step in progress */
+bool sum_copies_keeps_any(const struct sum_copies *copies);
 /** sum_copies_take() - return the copies that this rank keeps, after sum_copies_close(): the
  * caller's; NULL: none */
 struct copied_sums *sum_copies_take(struct sum_copies *copies);

@@ -200,9 +200,11 @@ static void describe(const struct setting *setting, const struct sim *sim, doubl
     printf(
         "simulated: detection (failure_timeout 1.5 s, leases 10 s and 3 s), etcd 0.1-2 ms a way, "
         "reduction and commit of a step 1-6 ms, apply 0.5-6 ms\n");
-    printf("assumed: nodes go without notice, checkpoints every %" PRIu64
-           " steps cost nothing, a layout with as many replicas as slots is the best there is\n",
-           (uint64_t)sim->spec.checkpoint.every);
+    printf(
+        "assumed: nodes go without notice, checkpoints every %" PRIu64
+        " steps cost nothing, a layout with as many replicas as slots is the best there is, copies of "
+        "sums take at most a hundredth of the time from computing, which is not counted\n",
+        (uint64_t)sim->spec.checkpoint.every);
     printf(
         "the restart beside it: %.1f s for every change (start and read the checkpoint), noticed "
         "at once\n",

@@ -11,6 +11,7 @@
 #include "sim/fault/sim_notices.h"
 #include "sim/fault/sim_stragglers.h"
 #include "sim/node/sim_node.h"
+#include "sim/sim_scale.h"
 #include "sim/worker/sim_bits.h"
 
 #define LACKING_PERCENT    6  /* of all jobs */
@@ -44,6 +45,18 @@ static void prefer_another_layout(struct leader_view *view, const struct leader_
         view->wish.stages = plan->layout.stage_count == 1 ? 2 : 1;
 }
 
+static int decide(const struct leader_view *view, struct leader_memory *memory,
+                  struct leader_decision *ret_decision, struct error *error)
+{
+    int status = __real_leader_decide(view, memory, ret_decision, error);
+    struct plan *plan = status == 0 ? ret_decision->plan : NULL;
+    bool is_scene = sim_now->costs.lane_ns > 0; /* it draws nothing */
+    double seconds = plan && !is_scene ? sim_scale_copy_seconds(sim_now, plan->generation) : 0;
+    if (seconds > 0)
+        plan->layout.copy_seconds = seconds;
+    return status;
+}
+
 /* Planted bug: failed starts are not counted. */
 int __wrap_leader_decide(const struct leader_view *view, struct leader_memory *memory,
                          struct leader_decision *ret_decision, struct error *error)
@@ -51,10 +64,10 @@ int __wrap_leader_decide(const struct leader_view *view, struct leader_memory *m
     if (sim_now->bug == BUG_HASTY_LEADER)
         memory->retry.attempts = memory->retry.memory_attempts = 0;
     if (sim_now->bug != BUG_RESTLESS_LEADER)
-        return __real_leader_decide(view, memory, ret_decision, error);
+        return decide(view, memory, ret_decision, error);
     struct leader_view restless = *view;
     prefer_another_layout(&restless, memory);
-    return __real_leader_decide(&restless, memory, ret_decision, error);
+    return decide(&restless, memory, ret_decision, error);
 }
 
 /* Return whether the run has a planted bug of another rule, whose histories must not change. */

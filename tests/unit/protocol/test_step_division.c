@@ -367,6 +367,38 @@ static void test_work_is_passed_on_in_any_order(void **state)
     }
 }
 
+/* Three lanes in progress on one replica of three: two of them are its own, or copies. */
+static void divide_three(struct scene *scene, bool copied)
+{
+    scene_init(scene, 1, 3, 6);
+    scene->layout.lane_micro_batches = MICRO_BATCHES;
+    for (unsigned lane = 0; lane < 6; lane++)
+        has(scene, lane < 3 ? 0 : lane < 5 ? 1 : 2, lane, lane < 3 ? 1 : MICRO_BATCHES);
+    scene->lists[0][1].copied = scene->lists[0][2].copied = copied;
+    divide(scene, 0);
+}
+
+/* A replica passes on one lane alone: copies for which all would wait are dropped. */
+static void test_a_copy_for_which_all_would_wait_is_dropped(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    divide_three(&scene, false);
+    for (unsigned lane = 0; lane < 3; lane++)
+        assert_int_equal(scene.division.starts[lane], 1);
+    assert_int_equal(step_division_left(&scene.division, 0), 2 * (MICRO_BATCHES - 1) + 1);
+    divide_three(&scene, true);
+    assert_int_equal(scene.division.starts[0], 1);
+    for (unsigned replica = 0; replica < 3; replica++)
+        assert_true(step_division_left(&scene.division, replica) <= MICRO_BATCHES);
+    scene.lists[0][1].span = scene.lists[0][2].span = (struct lane_tree_span){1, 2};
+    scene.lists[0][1].micro_batches = MICRO_BATCHES; /* in some units both are one sum */
+    divide(&scene, 0);
+    for (unsigned lane = 0; lane < 3; lane++)
+        assert_int_equal(scene.division.starts[lane], lane == 1 ? MICRO_BATCHES : 1);
+}
+
 /* The owner of the end of a lane has validated it, in a step that broke before. */
 static void test_the_owner_has_validated(void **state)
 {
@@ -538,6 +570,7 @@ int main(void)
         cmocka_unit_test(test_the_plan_shares_lanes),
         cmocka_unit_test(test_a_lane_in_progress_is_shared),
         cmocka_unit_test(test_work_is_passed_on_in_any_order),
+        cmocka_unit_test(test_a_copy_for_which_all_would_wait_is_dropped),
         cmocka_unit_test(test_the_owner_has_validated),
         cmocka_unit_test(test_sums_are_kept_where_shared_lanes_would_be_scattered),
         cmocka_unit_test(test_a_head_has_more_than_any_unit),

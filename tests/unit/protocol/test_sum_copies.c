@@ -92,13 +92,11 @@ static void test_copies_that_travel_long_are_rare(void **state)
     const uint64_t began_ns = 5 * NS_PER_SECOND;
 
     (void)state;
-    assert_int_equal(sum_copies_due_ns(&layout, began_ns, began_ns), 15 * NS_PER_SECOND);
-    assert_int_equal(sum_copies_due_ns(&layout, began_ns, began_ns + NS_PER_SECOND / 4),
-                     15 * NS_PER_SECOND);
-    assert_int_equal(sum_copies_due_ns(&layout, began_ns, began_ns + 3 * NS_PER_SECOND),
-                     65 * NS_PER_SECOND);
-    assert_int_equal(sum_copies_due_ns(&layout, began_ns, began_ns + 3600 * NS_PER_SECOND),
-                     (5 + 72000) * NS_PER_SECOND);
+    assert_int_equal(sum_copies_due_ns(&layout, began_ns, 0), 15 * NS_PER_SECOND);
+    assert_int_equal(sum_copies_due_ns(&layout, began_ns, NS_PER_SECOND / 20), 15 * NS_PER_SECOND);
+    assert_int_equal(sum_copies_due_ns(&layout, began_ns, 3 * NS_PER_SECOND), 305 * NS_PER_SECOND);
+    assert_int_equal(sum_copies_due_ns(&layout, began_ns, 3600 * NS_PER_SECOND),
+                     (5 + 360000) * NS_PER_SECOND);
 }
 
 /* ---- what is copied ---- */
@@ -120,6 +118,24 @@ static void test_a_sum_replaces_those_of_its_lanes(void **state)
         assert_true(sum_copies_replaces(&two, &inside[i]));
     for (unsigned i = 0; i < ARRAY_COUNT(others); i++)
         assert_false(sum_copies_replaces(&two, &others[i]));
+}
+
+/* A copy is of use while its owner's replica has any of its lanes. */
+static void test_copies_that_were_gone_on_with_are_dropped(void **state)
+{
+    struct step_division division = {.lanes = 4, .micro_batches = MICRO_BATCHES, .replicas = 3};
+    const struct lane_tree_span both = {0, 2}, one = {1, 1};
+
+    (void)state;
+    for (unsigned lane = 0; lane < 4; lane++)
+        division.owners[lane] = lane == 0 ? 2 : 1;
+    assert_true(sum_copies_are_of_use(&division, both, 2));
+    assert_true(sum_copies_are_of_use(&division, both, 1));
+    assert_false(sum_copies_are_of_use(&division, both, 0));
+    assert_false(sum_copies_are_of_use(&division, one, 2));
+    division.heads[1] = 2; /* replica 2 computes its head */
+    division.givers[1] = 2;
+    assert_true(sum_copies_are_of_use(&division, one, 2));
 }
 
 static void keep(struct step_sums *kept, const struct step_sum *sum)
@@ -186,6 +202,7 @@ int main(void)
         cmocka_unit_test(test_nobody_keeps_where_the_plan_wants_no_copies),
         cmocka_unit_test(test_copies_that_travel_long_are_rare),
         cmocka_unit_test(test_a_sum_replaces_those_of_its_lanes),
+        cmocka_unit_test(test_copies_that_were_gone_on_with_are_dropped),
         cmocka_unit_test(test_the_keeper_follows_its_owner),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

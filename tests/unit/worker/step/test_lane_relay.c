@@ -318,7 +318,7 @@ static void begin_anew(struct scene *scene, unsigned start, unsigned head)
     scene->division.starts[SHARED] = start;
     scene->division.heads[SHARED] = head;
     for (unsigned rank = 0; rank < 2; rank++) {
-        kept[rank] = kept_step_new(&scene->engines[rank]);
+        kept[rank] = kept_step_new(&scene->engines[rank], NULL);
         assert_non_null(kept[rank]);
         make_engine(scene, rank, kept[rank]);
     }

@@ -85,7 +85,7 @@ static void keep(struct scene *scene)
             }
     step_record_init(&state->hold, STEP, state->unit_count, LANES);
     state->hold.lane_losses[0] = state->hold.lane_losses[1] = 1.5;
-    scene->kept = kept_step_new(&engine);
+    scene->kept = kept_step_new(&engine, NULL);
     assert_non_null(scene->kept);
 }
 

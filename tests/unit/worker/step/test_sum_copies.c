@@ -349,7 +349,8 @@ static struct kept_step *go_on_alone(struct scene *scene)
     mesh_abort(engine->mesh, "the test breaks the links");
     for (unsigned rank = 0; rank < 2; rank++)
         sum_copies_close(scene->engines[rank].share.copies);
-    struct kept_step *kept = kept_step_new(engine);
+    assert_true(sum_copies_keeps_any(engine->share.copies));
+    struct kept_step *kept = kept_step_new(engine, sum_copies_take(engine->share.copies));
     assert_non_null(kept);
     sum_copies_free(engine->share.copies);
     engine->share.copies = NULL;
@@ -376,6 +377,20 @@ static struct moved_sums *divide(struct scene *scene, struct kept_step *kept)
     return moved;
 }
 
+static void adopt(struct scene *scene, struct kept_step *kept, const struct moved_sums *moved)
+{
+    struct engine *engine = &scene->engines[1];
+    const struct gradients_options options = {.state = engine->state,
+                                              .unit_count = unit_count(scene),
+                                              .division = &scene->division,
+                                              .kept = kept_step_take_gradients(kept),
+                                              .offered = moved_sums_list(moved)};
+    struct error error = {0};
+
+    engine->part.rank = engine->part.replica = 0;
+    assert_int_equal(gradients_new(&options, &engine->gradients, &error), 0);
+}
+
 static void test_a_generation_goes_on_with_copies(void **state)
 {
     struct scene *scene = begin_scene(OFTEN);
@@ -396,14 +411,7 @@ static void test_a_generation_goes_on_with_copies(void **state)
     assert_int_equal(scene->division.starts[2], 1);
     assert_int_equal(scene->division.starts[3], 0);
     struct engine *engine = &scene->engines[1];
-    engine->part.rank = engine->part.replica = 0;
-    const struct gradients_options options = {.state = engine->state,
-                                              .unit_count = unit_count(scene),
-                                              .division = &scene->division,
-                                              .kept = kept_step_take_gradients(kept),
-                                              .offered = moved_sums_list(moved)};
-    struct error error = {0};
-    assert_int_equal(gradients_new(&options, &engine->gradients, &error), 0);
+    adopt(scene, kept, moved);
     assert_int_equal(moved_sums_arrive(moved, engine->gradients), 0);
     assert_true(moved_sums_have_arrived(moved));
     for (unsigned unit = 0; unit < unit_count(scene); unit++) {
@@ -420,6 +428,35 @@ static void test_a_generation_goes_on_with_copies(void **state)
     assert_true(engine->state->hold.lane_losses[1] == 1);
     moved_sums_close(moved, engine->gradients);
     assert_non_null(gradients_sum(engine->gradients, 0, second)); /* it has arrived */
+    kept_step_free(kept);
+    end_scene(scene);
+}
+
+/* The links break before the copies are in the gradients: there they are none, and the copies stay.
+ */
+static void test_copies_that_were_not_put_in_are_none(void **state)
+{
+    struct scene *scene = begin_scene(OFTEN);
+    const struct lane_tree_span span = {0, 1};
+    struct lane_sum found[GRADIENTS_SUMS_MAX];
+
+    (void)state;
+    run(scene, 0, 0, 0, 2);
+    await_copy(scene, 1, span, 2);
+    struct kept_step *kept = go_on_alone(scene); /* it has nothing of its own */
+    struct moved_sums *moved = divide(scene, kept);
+    assert_int_equal(scene->division.starts[0], 2);
+    adopt(scene, kept, moved);
+    struct gradients *gradients = scene->engines[1].gradients;
+    assert_non_null(gradients_sum(gradients, 0, span)); /* it is expected */
+    moved_sums_close(moved, gradients);
+    for (unsigned unit = 0; unit < unit_count(scene); unit++)
+        assert_int_equal(gradients_sums(gradients, unit, found), 0);
+    kept_step_return_gradients(kept, gradients);
+    scene->engines[1].gradients = NULL;
+    moved = divide(scene, kept);
+    assert_int_equal(scene->division.starts[0], 2);
+    moved_sums_close(moved, NULL);
     kept_step_free(kept);
     end_scene(scene);
 }
@@ -452,6 +489,7 @@ int main(void)
         cmocka_unit_test(test_nothing_is_copied_after_the_end),
         cmocka_unit_test(test_a_head_is_not_copied_before_it_is_here),
         cmocka_unit_test(test_a_generation_goes_on_with_copies),
+        cmocka_unit_test(test_copies_that_were_not_put_in_are_none),
         cmocka_unit_test(test_copies_of_another_step_count_for_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
