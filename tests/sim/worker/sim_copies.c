@@ -9,7 +9,9 @@
 #include "sim/sim_scale.h"
 #include "sim/worker/sim_worker.h"
 
-#define COST_PARTS         10 /* of the way of a copy: computing that it takes */
+/* Of the way of a copy: the computing that it takes. Drawn ways may be longer than a step. */
+#define COST_PARTS         10
+#define COST_PARTS_DRAWN   1000
 #define LOOKS_PER_INTERVAL 4
 #define LOOK_LEAST_NS      NS_PER_MS
 
@@ -138,7 +140,8 @@ static void arrive(void *context)
         return;
     unsigned keeper = sum_copies_keeper(&worker->plan->layout, replica_of(worker));
     send_sums(worker, rank_in(worker, keeper), SIM_COPIES, &copies->sent);
-    copies->cost_ns = (worker->sim->now_ns - copies->began_ns) / COST_PARTS;
+    copies->cost_ns = (worker->sim->now_ns - copies->began_ns) /
+                      (worker->sim->costs.lane_ns > 0 ? COST_PARTS : COST_PARTS_DRAWN);
     copies->due_ns = sum_copies_due_ns(&worker->plan->layout, copies->began_ns, copies->cost_ns);
     copies->sending = false;
 }
