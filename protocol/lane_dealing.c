@@ -29,17 +29,25 @@ static unsigned left_of(const struct step_division *division, unsigned lane)
     return division->micro_batches - division->starts[lane];
 }
 
+/* Return the time in which a sum is passed on, in units of struct dealing. */
+static double transfer_of(const struct lane_dealing_input *input,
+                          const struct step_division *division)
+{
+    double step_seconds = plan_layout_expected_seconds(input->layout);
+
+    return step_seconds > 0 ? input->layout->head_seconds / step_seconds * division->micro_batches
+                            : 0;
+}
+
 static void begin(struct dealing *dealing, const struct lane_dealing_input *input,
                   const struct step_division *division)
 {
     const struct plan_layout *layout = input->layout;
-    double step_seconds = plan_layout_expected_seconds(layout);
 
     dealing->input = input;
     dealing->replicas = layout->replica_count;
     dealing->micro_batches = division->micro_batches;
-    dealing->transfer =
-        step_seconds > 0 ? layout->head_seconds / step_seconds * division->micro_batches : 0;
+    dealing->transfer = transfer_of(input, division);
     dealing->unbegun_count = 0;
     for (unsigned replica = 0; replica < dealing->replicas; replica++) {
         dealing->weights[replica] = plan_layout_lanes_computed(layout, replica);
@@ -315,22 +323,44 @@ static unsigned find_loose(const struct lane_dealing_input *input,
     return loose;
 }
 
+/* Who begins a dropped lane anew may be its former owner: then it goes on with its copy. */
+static void give_back(const struct step_division *before, struct step_division *division)
+{
+    for (unsigned lane = 0; lane < division->lanes; lane++) {
+        unsigned first = division->heads[lane] ? division->givers[lane] : division->owners[lane];
+        if (first == before->owners[lane])
+            division->starts[lane] = before->starts[lane];
+    }
+}
+
+bool lane_dealing_scatters(const struct step_division *division)
+{
+    for (unsigned replica = 0; replica < division->replicas; replica++)
+        if (lane_tree_subtrees(division->lanes, division->owners, replica, NULL, 0) >
+            LANE_TREE_SUBTREES_MAX)
+            return true;
+    return false;
+}
+
 void lane_dealing_run(const struct lane_dealing_input *input, struct step_division *division)
 {
-    struct step_division begun = *division;
+    const struct step_division before = *division;
+    struct step_division begun = before;
     double best = deal(input, division);
 
     for (unsigned i = 0; i < RELEASES_MAX; i++) {
         unsigned loose = find_loose(input, &begun);
         if (loose == NO_LANE)
-            return;
+            break;
         begun.owners[loose] = LANE_DEALING_NO_OWNER;
         begun.starts[loose] = 0;
         struct step_division trial = begun;
         double time = deal(input, &trial);
-        if (time >= best * (1 - MARGIN))
+        if (time >= (best - transfer_of(input, division)) * (1 - MARGIN) ||
+            lane_dealing_scatters(&trial))
             continue;
         best = time;
         *division = trial;
     }
+    give_back(&before, division);
 }

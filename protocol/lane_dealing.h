@@ -17,9 +17,9 @@
  * with little take turns on it.
  *
  * A replica with several lanes in progress, its own and copies of another one's, can pass on one of
- * them alone. Where all would wait for it, the copy of which it has least counts for nothing, if
- * the step ends sooner so: the lane is begun anew, by whoever has time. Then the next one. What a
- * replica has computed itself is never computed again.
+ * them alone. Where all would wait for it, the copies of which it has least count for nothing, if
+ * the step ends sooner so by more than a sum takes to be passed on: these lanes are begun anew, by
+ * whoever has time. What a replica has computed itself is never computed again.
  *
  * Cost: lanes x replicas comparisons, and 64 times lanes + replicas for shared ones, once a
  * generation, and as often again for each lane that is begun anew, up to 32.
@@ -41,3 +41,7 @@ struct lane_dealing_input {
 /** lane_dealing_run() - deal all lanes of @division: those in progress have the replica that has
  * their sum as their owner, the others LANE_DEALING_NO_OWNER */
 void lane_dealing_run(const struct lane_dealing_input *input, struct step_division *division);
+
+/** lane_dealing_scatters() - return whether a replica has more than LANE_TREE_SUBTREES_MAX subtrees
+ */
+bool lane_dealing_scatters(const struct step_division *division);

@@ -163,34 +163,46 @@ static void set_validated(const struct step_scene *scene, struct step_division *
         division->validated[lane] = fact_of(scene, division->owners[lane], last, lane)->validated;
 }
 
-/* Find how many micro-batches any unit has of each lane, at the lane's owner, and whether its sum
- * is a copy, and part of no larger sum that would be dropped with it. */
-static void look_at_begun(const struct step_scene *scene, const struct step_division *division,
-                          unsigned *ret_furthest, bool *ret_loose)
+/* Find how many micro-batches any unit has of each lane, at the lane's owner. */
+static void find_furthest(const struct step_scene *scene, const struct step_division *division,
+                          unsigned *ret_furthest)
 {
     for (unsigned lane = 0; lane < division->lanes; lane++) {
         unsigned owner = division->owners[lane];
-        bool copied = false, single = true;
         ret_furthest[lane] = 0;
-        for (unsigned stage = 0; stage < scene->layout->stage_count; stage++) {
-            if (owner == LANE_DEALING_NO_OWNER || !is_trained(scene, stage))
-                continue;
-            const struct lane_fact *fact = fact_of(scene, owner, stage, lane);
-            ret_furthest[lane] = MAX(ret_furthest[lane], fact->furthest);
-            copied = copied || fact->copied;
-            single = single && fact->span.count <= 1;
-        }
-        ret_loose[lane] = copied && single;
+        for (unsigned stage = 0; stage < scene->layout->stage_count; stage++)
+            if (owner != LANE_DEALING_NO_OWNER && is_trained(scene, stage))
+                ret_furthest[lane] =
+                    MAX(ret_furthest[lane], fact_of(scene, owner, stage, lane)->furthest);
     }
 }
 
-static bool is_scattered(const struct step_division *division)
+/* Return whether all that @replica has of @lane is copies, and part of no larger sum. */
+static bool has_copies_alone(const struct step_scene *scene, unsigned replica, unsigned lane)
 {
-    for (unsigned replica = 0; replica < division->replicas; replica++)
-        if (lane_tree_subtrees(division->lanes, division->owners, replica, NULL, 0) >
-            LANE_TREE_SUBTREES_MAX)
-            return true;
-    return false;
+    bool copied = false;
+
+    for (unsigned stage = 0; stage < scene->layout->stage_count; stage++) {
+        const struct lane_fact *fact = fact_of(scene, replica, stage, lane);
+        if (!is_trained(scene, stage) || !fact->span.count)
+            continue;
+        if (!fact->copied || fact->span.count > 1)
+            return false;
+        copied = true;
+    }
+    return copied;
+}
+
+/* Find the lanes whose sum may be dropped: nobody has computed any of it. */
+static void find_loose(const struct step_scene *scene, const struct step_division *division,
+                       bool *ret_loose)
+{
+    for (unsigned lane = 0; lane < division->lanes; lane++) {
+        unsigned owner = division->owners[lane];
+        ret_loose[lane] = owner != LANE_DEALING_NO_OWNER && has_copies_alone(scene, owner, lane);
+        for (unsigned replica = 0; ret_loose[lane] && replica < division->replicas; replica++)
+            ret_loose[lane] = replica == owner || claim_of(scene, replica, lane).micro_batches == 0;
+    }
 }
 
 /* Deal what is left: with shared lanes if the plan allows them, or whole lanes if no replica has
@@ -204,14 +216,15 @@ static void deal(const struct step_scene *scene, struct step_division *division)
     struct lane_dealing_input input = {layout, furthest, loose,
                                        layout->lane_micro_batches == division->micro_batches};
 
-    look_at_begun(scene, division, furthest, loose);
+    find_furthest(scene, division, furthest);
+    find_loose(scene, division, loose);
     lane_dealing_run(&input, division);
-    if (input.shares && is_scattered(division)) {
+    if (input.shares && lane_dealing_scatters(division)) {
         *division = begun;
         input.shares = false;
         lane_dealing_run(&input, division);
     }
-    if (is_scattered(division)) {
+    if (lane_dealing_scatters(division)) {
         own_as_planned(layout, division);
         forget_heads(division);
         set_starts(scene, division);

@@ -46,7 +46,7 @@ struct lane_fact {
     unsigned furthest;          /* the same of the unit, or the loss, that has most */
     struct lane_tree_span span; /* the largest sum that the lane is part of; count 0: none */
     bool validated;             /* the lane's validation loss, on the last stage */
-    bool copied;                /* some of it is a copy, or another rank's (protocol/step_sums.h) */
+    bool copied;                /* all that the worker has is copies (protocol/sum_copies.h) */
 };
 
 /* The sums that one worker has of the step; all zero: none. */

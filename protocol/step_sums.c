@@ -214,13 +214,21 @@ static void count_unit(const struct step_sums *sums, unsigned unit, unsigned lan
             counts[sum->span.first + i] = sum->micro_batches;
             if (sum->span.count > fact->span.count)
                 fact->span = sum->span;
-            fact->copied = fact->copied || sum->offered;
+            fact->copied = fact->copied || sum->copied;
         }
     }
     for (unsigned lane = 0; lane < lanes; lane++) {
         facts[lane].micro_batches = MIN(facts[lane].micro_batches, counts[lane]);
         facts[lane].furthest = MAX(facts[lane].furthest, counts[lane]);
     }
+}
+
+/* A lane of which this rank has anything else is no copy. */
+static void mark_others(const struct step_sums *sums, struct lane_fact *facts)
+{
+    for (unsigned k = 0; k < sums->count; k++)
+        for (unsigned i = 0; !sums->list[k].copied && i < sums->list[k].span.count; i++)
+            facts[sums->list[k].span.first + i].copied = false;
 }
 
 /* State the facts about the chosen sums. */
@@ -237,6 +245,7 @@ static void state_facts(const struct step_sums *sums, const struct step_sums_sta
     }
     for (unsigned unit = stage->first_unit; unit < stage->end_unit; unit++)
         count_unit(sums, unit, lanes, facts);
+    mark_others(sums, facts);
 }
 
 int step_sums_facts(struct step_sums *sums, const struct step_sums_stage *stage, unsigned lanes,

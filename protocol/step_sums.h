@@ -33,8 +33,9 @@ struct step_sum {
     unsigned unit, source;      /* source: the rank that has it */
     struct lane_tree_span span; /* a subtree of finished lanes, or one lane in progress */
     unsigned micro_batches;     /* of each lane of the span */
-    bool offered; /* by another rank, or a copy of another rank's that this one keeps */
-    bool chosen;  /* by step_sums_choose() */
+    bool offered;               /* by another rank, or a copy */
+    bool copied;                /* this rank's copy of another one's (sum_copies.h); also offered */
+    bool chosen;                /* by step_sums_choose() */
 };
 
 /* The losses of one lane, on the last stage. */

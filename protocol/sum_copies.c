@@ -57,11 +57,14 @@ unsigned sum_copies_owner(const struct plan_layout *layout, unsigned replica)
 
 /* ---- when ---- */
 
-uint64_t sum_copies_due_ns(const struct plan_layout *layout, uint64_t began_ns, uint64_t cost_ns)
+uint64_t sum_copies_due_ns(const struct plan_layout *layout, uint64_t from_ns,
+                           const struct sum_copies_cost *last)
 {
     uint64_t interval_ns = (uint64_t)(MIN(layout->copy_seconds, SECONDS_MAX) * 1e9);
+    uint64_t cost_ns = MIN(last->cost_ns, (uint64_t)(SECONDS_MAX * 1e9) / SUM_COPIES_COST_PARTS);
 
-    return began_ns + MAX(interval_ns, SUM_COPIES_COST_PARTS * cost_ns);
+    return MAX(from_ns ? from_ns + interval_ns : 0,
+               last->began_ns + SUM_COPIES_COST_PARTS * cost_ns);
 }
 
 /* ---- what ---- */

@@ -15,11 +15,11 @@
  *
  * Cost: one more sum of each trained unit on its way every ten seconds. A slot that computes with
  * all its processors loses what copying and the links take of them: each worker measures that, and
- * copies less often where it is more than a hundredth of the time, or no more where steps are too
- * short for that. The planner counts three times the gradient buffers: a worker's own, the copies
- * that it keeps, and those on their way. A death costs the work since the last copy, at most an
- * interval and a transfer, however long a step takes. The leader wants copies where a step takes
- * two intervals or more.
+ * copies less often where it is more than a hundredth of the time. The planner counts three times
+ * the gradient buffers: a worker's own, the copies that it keeps, and those on their way. A death
+ * costs the work since the last copy: at most the time between two copies, a micro-batch and a
+ * transfer, however long a step takes. The leader wants copies where it expects a step to take two
+ * intervals or more.
  */
 #pragma once
 
@@ -36,10 +36,16 @@ unsigned sum_copies_keeper(const struct plan_layout *layout, unsigned replica);
 /** sum_copies_owner() - return the replica of which @replica keeps copies; itself: none */
 unsigned sum_copies_owner(const struct plan_layout *layout, unsigned replica);
 
+/* What the last copy took from computing, in any step of this process; all zero: there was none. */
+struct sum_copies_cost {
+    uint64_t began_ns, cost_ns;
+};
+
 /** sum_copies_due_ns() - return when the next copy is due
- * @began_ns: when the last one was begun, in this step; or the step, or the rest of it
- * @cost_ns: of computing that the last one took, in any step; 0: unknown */
-uint64_t sum_copies_due_ns(const struct plan_layout *layout, uint64_t began_ns, uint64_t cost_ns);
+ * @from_ns: when the last copy of this step was begun, or the step; 0: the rest of a step begins,
+ * whose sums may have no copy yet */
+uint64_t sum_copies_due_ns(const struct plan_layout *layout, uint64_t from_ns,
+                           const struct sum_copies_cost *last);
 
 /** sum_copies_missing() - add the sums of @own that @kept lacks to @missing; @own ascends by unit,
  * and @kept is sorted so. -ENOMEM */

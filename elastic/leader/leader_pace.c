@@ -95,9 +95,12 @@ uint64_t leader_operation_ns(const struct leader_context *context)
 bool leader_step_is_long(const struct leader_context *context, const struct plan *plan)
 {
     const struct leader_view *view = context->view;
-    double before = view->plan ? view->plan->layout.predicted_step_seconds : 0;
+    double measured = view->plan && view->progress.generation == view->plan->generation
+                          ? view->progress.step_seconds
+                          : 0;
+    double predicted = view->plan ? view->plan->layout.predicted_step_seconds : 0;
     double seconds = plan_layout_expected_seconds(&plan->layout);
-    if (plan->layout.prediction_factor == 0 && before > 0 && view->progress.last_step_seconds > 0)
-        seconds *= view->progress.last_step_seconds / before;
+    if (plan->layout.prediction_factor == 0 && measured > 0 && predicted > 0)
+        seconds *= measured / predicted;
     return seconds >= 2 * plan->layout.copy_seconds;
 }

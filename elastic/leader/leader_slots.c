@@ -276,10 +276,10 @@ static void inherit(const struct leader_context *context, struct plan *plan)
     plan->follows = before ? before->generation : 0;
     plan->checkpoints.recorded_step = context->view->checkpoint.step;
     plan->change.busy_ns = before ? leader_operation_ns(context) : 0;
-    if (!leader_step_is_long(context, plan))
-        plan->layout.copy_seconds = 0;
     if (before && plan->layout.prediction_factor == 0)
         plan->layout.prediction_factor = before->layout.prediction_factor;
+    if (!leader_step_is_long(context, plan))
+        plan->layout.copy_seconds = 0;
     if (before && !plan->change.planned)
         plan->trial = (struct plan_trial){.slower = before->trial.slower,
                                           .slower_frozen = before->trial.slower_frozen};

@@ -27,7 +27,7 @@
 
 #define START_SECONDS   30
 #define DEVICE_PATIENCE 4
-#define COPY_SECONDS    0.001 /* replicas copy their sums whenever they can */
+#define COPY_SECONDS    0.001 /* replicas copy their sums as often as what that costs lets them */
 
 static void path_of(const struct crew *crew, unsigned slot, const char *leaf, char ret_path[512])
 {

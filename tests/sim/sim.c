@@ -98,7 +98,7 @@ const struct sim_broken_rule sim_broken_rules[BUG_COUNT] = {
     [BUG_KEPT_PARTIAL] = {"kept-partial", 27},
     [BUG_HOLD_BEFORE_SUMS] = {"hold-before-sums", 779},
     [BUG_LONE_REST] = {"lone-rest", 7},
-    [BUG_STALE_COPIES] = {"stale-copies", 15},
+    [BUG_STALE_COPIES] = {"stale-copies", 61},
 };
 
 static void describe_job(struct sim *sim)

@@ -14,6 +14,7 @@
 #include "elastic/step/step_record.h"
 #include "kernels/kernel.h"
 #include "model/net/unit.h"
+#include "protocol/sum_copies.h"
 #include "worker/device/pinned.h"
 #include "worker/state/arena.h"
 
@@ -32,11 +33,11 @@ struct state {
     const struct job_spec *spec; /* borrowed */
     struct model_spec model;
     const struct kernel *kernel;
-    struct kernel_device *device; /* borrowed */
-    struct arena *arena;          /* memory of an engine */
-    struct pinned *pinned;        /* buffers of an engine's messages */
-    unsigned thread_count;        /* host threads that initialize a unit; 1 unless set */
-    uint64_t copy_cost_ns; /* of computing that the last copy of sums took; 0: there was none */
+    struct kernel_device *device;     /* borrowed */
+    struct arena *arena;              /* memory of an engine */
+    struct pinned *pinned;            /* buffers of an engine's messages */
+    unsigned thread_count;            /* host threads that initialize a unit; 1 unless set */
+    struct sum_copies_cost copy_cost; /* of the last copy of sums (worker/step/sum_copies.h) */
     struct load_listener listener; /* notified while units are read from files; none unless set */
     unsigned unit_count;
     struct state_unit *units;

@@ -168,7 +168,7 @@ int copied_sums_list(const struct copied_sums *copies, unsigned first_unit, unsi
     for (unsigned i = 0; !status && i < copies->count; i++) {
         struct step_sum sum = copies->list[i].sum;
         sum.source = rank;
-        sum.offered = true;
+        sum.offered = sum.copied = true;
         sum.chosen = false;
         if (sum.unit >= first_unit && sum.unit < end_unit)
             status = step_sums_add(sums, &sum);

@@ -275,10 +275,21 @@ static unsigned threads_of(const struct sum_copies *copies)
     return MAX(1u, copies->engine->state->thread_count);
 }
 
-static void await_due(struct sum_copies *copies, uint64_t began_ns)
+/* @from_ns: as of sum_copies_due_ns() */
+static void await_due(struct sum_copies *copies, uint64_t from_ns)
 {
-    copies->due_ns = sum_copies_due_ns(&copies->engine->plan->layout, began_ns,
-                                       copies->engine->state->copy_cost_ns);
+    copies->due_ns = sum_copies_due_ns(&copies->engine->plan->layout, from_ns,
+                                       &copies->engine->state->copy_cost);
+}
+
+/* Add what the links took for the copy; where their thread has ended, that is not known. */
+static void add_links_cost(struct sum_copies *copies)
+{
+    uint64_t now_ns = links_ns(copies);
+
+    if (copies->links_ns && now_ns > copies->links_ns)
+        copies->engine->state->copy_cost.cost_ns +=
+            (now_ns - copies->links_ns) / threads_of(copies);
 }
 
 /* A head that another replica passes on is in its buffer once this one has gone on with it. */
@@ -353,7 +364,8 @@ static int copy_missing(struct sum_copies *copies)
     copies->began_ns = now_ns;
     copies->links_ns = links_ns(copies);
     status = send_batch(copies);
-    copies->engine->state->copy_cost_ns = clock_monotonic_ns() - now_ns;
+    copies->engine->state->copy_cost =
+        (struct sum_copies_cost){now_ns, clock_monotonic_ns() - now_ns};
     return status;
 }
 
@@ -385,8 +397,7 @@ static int advance_owner(struct sum_copies *copies, bool waits)
     int status = settle(&copies->sends, waits);
 
     if (!status && copies->sends.list && !is_under_way(&copies->sends)) {
-        copies->engine->state->copy_cost_ns +=
-            (links_ns(copies) - copies->links_ns) / threads_of(copies);
+        add_links_cost(copies);
         await_due(copies, copies->began_ns);
         end_batch(copies, &copies->sends);
     }
@@ -411,13 +422,13 @@ int sum_copies_begin(struct sum_copies *copies)
 {
     if (!copies)
         return 0;
-    uint64_t now_ns = clock_monotonic_ns();
+    bool goes_on = copies->engine->share.division->step == copies->engine->state->hold.step;
     copied_sums_begin(copies->kept);
     copied_sums_drop_others(copies->kept, copies->engine->share.division,
                             copies->owner / copies->engine->plan->layout.stage_count);
     step_sums_done(&copies->asked);
     copies->has_asked = copies->stopped = copies->has_ended = false;
-    await_due(copies, now_ns);
+    await_due(copies, goes_on ? 0 : clock_monotonic_ns());
     return ask(copies);
 }
 

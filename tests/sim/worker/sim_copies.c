@@ -106,7 +106,7 @@ void sim_copies_list(struct sim_worker *worker, struct step_sums *sums)
         return;
     for (unsigned i = 0; i < copies->kept.count; i++) {
         struct step_sum sum = copies->kept.list[i];
-        sum.offered = true;
+        sum.offered = sum.copied = true;
         sum.source = worker->rank;
         bool is_own =
             sum.unit >= worker->first_unit && sum.unit < worker->first_unit + worker->unit_count;
@@ -140,9 +140,10 @@ static void arrive(void *context)
         return;
     unsigned keeper = sum_copies_keeper(&worker->plan->layout, replica_of(worker));
     send_sums(worker, rank_in(worker, keeper), SIM_COPIES, &copies->sent);
-    copies->cost_ns = (worker->sim->now_ns - copies->began_ns) /
-                      (worker->sim->costs.lane_ns > 0 ? COST_PARTS : COST_PARTS_DRAWN);
-    copies->due_ns = sum_copies_due_ns(&worker->plan->layout, copies->began_ns, copies->cost_ns);
+    uint64_t parts = worker->sim->costs.lane_ns > 0 ? COST_PARTS : COST_PARTS_DRAWN;
+    copies->cost = (struct sum_copies_cost){copies->began_ns,
+                                            (worker->sim->now_ns - copies->began_ns) / parts};
+    copies->due_ns = sum_copies_due_ns(&worker->plan->layout, copies->began_ns, &copies->cost);
     copies->sending = false;
 }
 
@@ -215,13 +216,15 @@ void sim_copies_begin(struct sim_worker *worker)
         step_sums_done(&copies->kept);
     step_sums_done(&copies->asked);
     copies->kept_step = copies->step = step_of(worker);
-    if (copies->generation != worker->generation)
-        copies->cost_ns = 0;
     copies->generation = worker->generation;
     copies->has_asked = copies->sending = false;
-    copies->due_ns = sum_copies_due_ns(&worker->plan->layout, worker->sim->now_ns, copies->cost_ns);
-    if (!copies_sums(worker))
+    if (!copies_sums(worker)) {
+        step_sums_done(&copies->kept);
         return;
+    }
+    bool goes_on = worker->share.division.step == copies->step;
+    copies->due_ns =
+        sum_copies_due_ns(&worker->plan->layout, goes_on ? 0 : worker->sim->now_ns, &copies->cost);
     drop_others(worker);
     ask(worker);
     if (!copies->looks)

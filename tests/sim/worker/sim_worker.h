@@ -120,8 +120,8 @@ struct sim_copies {
     struct step_sums asked, sent; /* asked: what its keeper has; sent: on their way */
     bool has_asked, sending;
     uint64_t began_ns, arrive_ns, due_ns; /* of those on their way; of the next ones */
-    uint64_t cost_ns;                     /* of the last ones, in this generation */
-    bool looks;                           /* an event is due between two micro-batches */
+    struct sum_copies_cost cost;
+    bool looks; /* an event is due between two micro-batches */
 };
 
 /* worker/step/engine.h: the part of a step that the worker computes. */

@@ -20,6 +20,7 @@
 #define MICRO_BATCHES 4
 #define UNITS         6
 #define RANKS_MAX     6
+#define COPIED        2 /* the source of sums that are copies */
 
 static uint32_t draw(uint64_t seed, uint64_t turn, unsigned limit)
 {
@@ -35,7 +36,8 @@ static void add(struct step_sums *sums, unsigned unit, unsigned source, unsigned
                                  .source = source,
                                  .span = {first, count},
                                  .micro_batches = micro_batches,
-                                 .offered = source > 0};
+                                 .offered = source > 0,
+                                 .copied = source == COPIED};
 
     assert_int_equal(step_sums_add(sums, &sum), 0);
 }
@@ -221,7 +223,8 @@ static void make_scene(struct scene *scene, uint64_t seed)
                                        .replica_count = replicas,
                                        .worker_count = stages * replicas,
                                        .stage_first_unit = scene->first_unit,
-                                       .replica_first_lane = scene->first_lane}};
+                                       .replica_first_lane = scene->first_lane,
+                                       .lane_micro_batches = draw(seed, 3, 2) * MICRO_BATCHES}};
     for (unsigned i = 0; i <= stages; i++)
         scene->first_unit[i] = i * UNITS / stages;
     for (unsigned i = 0; i <= replicas; i++)

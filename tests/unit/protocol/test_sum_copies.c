@@ -85,18 +85,36 @@ static void test_nobody_keeps_where_the_plan_wants_no_copies(void **state)
     assert_int_equal(sum_copies_owner(&scene.layout, 2), 2);
 }
 
-/* Copies of hours take no more of the links than those of milliseconds. */
-static void test_copies_that_travel_long_are_rare(void **state)
+/* Copies that cost minutes take no more of the time than those that cost milliseconds. */
+static void test_copies_that_cost_much_are_rare(void **state)
 {
-    struct plan_layout layout = {.copy_seconds = 10};
-    const uint64_t began_ns = 5 * NS_PER_SECOND;
+    const struct plan_layout layout = {.copy_seconds = 10};
+    const uint64_t from_ns = 1000 * NS_PER_SECOND;
+    struct sum_copies_cost last = {0};
 
     (void)state;
-    assert_int_equal(sum_copies_due_ns(&layout, began_ns, 0), 15 * NS_PER_SECOND);
-    assert_int_equal(sum_copies_due_ns(&layout, began_ns, NS_PER_SECOND / 20), 15 * NS_PER_SECOND);
-    assert_int_equal(sum_copies_due_ns(&layout, began_ns, 3 * NS_PER_SECOND), 305 * NS_PER_SECOND);
-    assert_int_equal(sum_copies_due_ns(&layout, began_ns, 3600 * NS_PER_SECOND),
-                     (5 + 360000) * NS_PER_SECOND);
+    assert_int_equal(sum_copies_due_ns(&layout, from_ns, &last), 1010 * NS_PER_SECOND);
+    last = (struct sum_copies_cost){from_ns, NS_PER_SECOND / 20};
+    assert_int_equal(sum_copies_due_ns(&layout, from_ns, &last), 1010 * NS_PER_SECOND);
+    last.cost_ns = 3 * NS_PER_SECOND;
+    assert_int_equal(sum_copies_due_ns(&layout, from_ns, &last), 1300 * NS_PER_SECOND);
+    last.began_ns = 900 * NS_PER_SECOND; /* in another step */
+    assert_int_equal(sum_copies_due_ns(&layout, from_ns, &last), 1200 * NS_PER_SECOND);
+    last.cost_ns = UINT64_MAX;
+    assert_true(sum_copies_due_ns(&layout, from_ns, &last) > from_ns);
+}
+
+/* The rest of a step begins with sums that may have no copy: the first one waits for nothing but
+ * its cost. */
+static void test_the_rest_of_a_step_is_copied_at_once(void **state)
+{
+    const struct plan_layout layout = {.copy_seconds = 10};
+    struct sum_copies_cost last = {0};
+
+    (void)state;
+    assert_int_equal(sum_copies_due_ns(&layout, 0, &last), 0);
+    last = (struct sum_copies_cost){900 * NS_PER_SECOND, NS_PER_SECOND};
+    assert_int_equal(sum_copies_due_ns(&layout, 0, &last), 1000 * NS_PER_SECOND);
 }
 
 /* ---- what is copied ---- */
@@ -200,7 +218,8 @@ int main(void)
         cmocka_unit_test(test_each_replica_has_another_keeper),
         cmocka_unit_test(test_keepers_are_on_other_nodes),
         cmocka_unit_test(test_nobody_keeps_where_the_plan_wants_no_copies),
-        cmocka_unit_test(test_copies_that_travel_long_are_rare),
+        cmocka_unit_test(test_copies_that_cost_much_are_rare),
+        cmocka_unit_test(test_the_rest_of_a_step_is_copied_at_once),
         cmocka_unit_test(test_a_sum_replaces_those_of_its_lanes),
         cmocka_unit_test(test_copies_that_were_gone_on_with_are_dropped),
         cmocka_unit_test(test_the_keeper_follows_its_owner),
