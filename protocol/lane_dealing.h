@@ -19,7 +19,8 @@
  * A replica with several lanes in progress, its own and copies of another one's, can pass on one of
  * them alone. Where all would wait for it, the copies of which it has least count for nothing, if
  * the step ends sooner so by more than a sum takes to be passed on: these lanes are begun anew, by
- * whoever has time. What a replica has computed itself is never computed again.
+ * whoever has time. A copy may be dropped with others that alone would not be worth it. What a
+ * replica has computed itself is never computed again.
  *
  * Cost: lanes x replicas comparisons, and 64 times lanes + replicas for shared ones, once a
  * generation, and as often again for each lane that is begun anew, up to 32.

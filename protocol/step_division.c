@@ -73,7 +73,7 @@ static const struct lane_fact *fact_of(const struct step_scene *scene, unsigned 
 struct claim {
     unsigned micro_batches; /* in all trained stages */
     unsigned span_lanes;    /* of the largest sum: a lane stays with a sum that it is part of */
-    bool own;               /* no part is a copy */
+    bool own;               /* no part is offered */
 };
 
 static struct claim claim_of(const struct step_scene *scene, unsigned replica, unsigned lane)
@@ -86,7 +86,7 @@ static struct claim claim_of(const struct step_scene *scene, unsigned replica, u
             continue;
         claim.micro_batches = MIN(claim.micro_batches, fact->micro_batches);
         claim.span_lanes = MAX(claim.span_lanes, fact->span.count);
-        claim.own = claim.own && !fact->copied;
+        claim.own = claim.own && !fact->offered;
     }
     return claim;
 }
@@ -193,7 +193,18 @@ static bool has_copies_alone(const struct step_scene *scene, unsigned replica, u
     return copied;
 }
 
-/* Find the lanes whose sum may be dropped: nobody has computed any of it. */
+/* Return whether a worker of @replica has anything of @lane that it, or a donor, has computed. */
+static bool has_own(const struct step_scene *scene, unsigned replica, unsigned lane)
+{
+    for (unsigned stage = 0; stage < scene->layout->stage_count; stage++) {
+        const struct lane_fact *fact = fact_of(scene, replica, stage, lane);
+        if (is_trained(scene, stage) && fact->span.count > 0 && !fact->copied)
+            return true;
+    }
+    return false;
+}
+
+/* Find the lanes whose sum may be dropped: no survivor has computed any of it. */
 static void find_loose(const struct step_scene *scene, const struct step_division *division,
                        bool *ret_loose)
 {
@@ -201,7 +212,7 @@ static void find_loose(const struct step_scene *scene, const struct step_divisio
         unsigned owner = division->owners[lane];
         ret_loose[lane] = owner != LANE_DEALING_NO_OWNER && has_copies_alone(scene, owner, lane);
         for (unsigned replica = 0; ret_loose[lane] && replica < division->replicas; replica++)
-            ret_loose[lane] = replica == owner || claim_of(scene, replica, lane).micro_batches == 0;
+            ret_loose[lane] = !has_own(scene, replica, lane);
     }
 }
 
@@ -345,7 +356,8 @@ int step_facts_pack(const struct step_facts *facts, unsigned lanes, struct words
         words_put(writer, fact->furthest);
         words_put(writer, fact->span.first);
         words_put(writer, fact->span.count);
-        words_put(writer, (uint64_t)fact->validated | (uint64_t)fact->copied << 1);
+        words_put(writer, (uint64_t)fact->validated | (uint64_t)fact->copied << 1 |
+                              (uint64_t)fact->offered << 2);
     }
     return writer->status;
 }
@@ -359,9 +371,10 @@ static struct lane_fact take_fact(struct words_reader *reader, unsigned lane, un
     fact.furthest = (unsigned)words_take_below(reader, (uint64_t)micro_batches + 1);
     fact.span.first = (unsigned)words_take_below(reader, (uint64_t)lane + 1);
     fact.span.count = (unsigned)words_take_below(reader, (uint64_t)lanes - fact.span.first + 1);
-    uint64_t flags = words_take_below(reader, 4);
-    fact.validated = flags % 2;
-    fact.copied = flags / 2;
+    uint64_t flags = words_take_below(reader, 8);
+    fact.validated = flags & 1;
+    fact.copied = flags & 2;
+    fact.offered = flags & 4;
     if (fact.furthest < fact.micro_batches ||
         (fact.span.count && fact.span.first + fact.span.count <= lane))
         reader->status = -EBADMSG;

@@ -19,7 +19,7 @@
  *   - A replica can continue a lane from the least count over the trained units of its stages and
  *     the loss. The replica that is furthest goes on with the lane; among several, one whose sum
  *     has more lanes, because it is dropped where they get different owners, then one with sums of
- *     its own instead of copies (protocol/sum_copies.h).
+ *     its own instead of offered ones and copies.
  *   - The remaining work is dealt in proportion to the lanes that the plan gave each replica, and
  *     so to the speeds of their slots (protocol/lane_dealing.h). A lane in progress may be shared,
  *     too: the replica that has its sum computes the head.
@@ -47,6 +47,7 @@ struct lane_fact {
     struct lane_tree_span span; /* the largest sum that the lane is part of; count 0: none */
     bool validated;             /* the lane's validation loss, on the last stage */
     bool copied;                /* all that the worker has is copies (protocol/sum_copies.h) */
+    bool offered;               /* some of it is offered (protocol/step_sums.h): not its own */
 };
 
 /* The sums that one worker has of the step; all zero: none. */

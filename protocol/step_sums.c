@@ -215,6 +215,7 @@ static void count_unit(const struct step_sums *sums, unsigned unit, unsigned lan
             if (sum->span.count > fact->span.count)
                 fact->span = sum->span;
             fact->copied = fact->copied || sum->copied;
+            fact->offered = fact->offered || sum->offered;
         }
     }
     for (unsigned lane = 0; lane < lanes; lane++) {

@@ -92,15 +92,19 @@ uint64_t leader_operation_ns(const struct leader_context *context)
     return begins ? MAX(own_ns, plan->change.busy_ns) : own_ns;
 }
 
-bool leader_step_is_long(const struct leader_context *context, const struct plan *plan)
+double leader_prediction_factor(const struct leader_context *context)
 {
-    const struct leader_view *view = context->view;
-    double measured = view->plan && view->progress.generation == view->plan->generation
-                          ? view->progress.step_seconds
-                          : 0;
-    double predicted = view->plan ? view->plan->layout.predicted_step_seconds : 0;
-    double seconds = plan_layout_expected_seconds(&plan->layout);
-    if (plan->layout.prediction_factor == 0 && measured > 0 && predicted > 0)
-        seconds *= measured / predicted;
-    return seconds >= 2 * plan->layout.copy_seconds;
+    const struct plan_layout *layout = &context->view->plan->layout;
+    const struct leader_pace *pace = &context->memory->pace;
+    double seconds = leader_pace_seconds(pace);
+    bool is_measured = pace->generation == context->view->plan->generation && seconds > 0 &&
+                       pace->frozen_layers == layout->frozen_layers;
+    return is_measured && layout->predicted_step_seconds > 0
+               ? seconds / layout->predicted_step_seconds
+               : layout->prediction_factor;
+}
+
+bool leader_step_is_long(const struct plan *plan)
+{
+    return plan_layout_expected_seconds(&plan->layout) >= 2 * plan->layout.copy_seconds;
 }

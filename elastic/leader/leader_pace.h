@@ -40,7 +40,10 @@ uint64_t leader_replay_cost_ns(const struct leader_context *context, const struc
  * predicted step */
 uint64_t leader_operation_ns(const struct leader_context *context);
 
+/** leader_prediction_factor() - return measured over predicted step time of the plan in force, or
+ * the factor that it has itself where its steps are not measured; 0: unknown */
+double leader_prediction_factor(const struct leader_context *context);
+
 /** leader_step_is_long() - return whether copies of sums (plan_layout.copy_seconds) are worth it in
- * the steps of @plan: one takes two intervals or more, as predicted, and corrected by the error of
- * the prediction for the plan in force */
-bool leader_step_is_long(const struct leader_context *context, const struct plan *plan);
+ * the steps of @plan: one is expected to take two intervals or more */
+bool leader_step_is_long(const struct plan *plan);

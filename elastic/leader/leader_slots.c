@@ -277,8 +277,8 @@ static void inherit(const struct leader_context *context, struct plan *plan)
     plan->checkpoints.recorded_step = context->view->checkpoint.step;
     plan->change.busy_ns = before ? leader_operation_ns(context) : 0;
     if (before && plan->layout.prediction_factor == 0)
-        plan->layout.prediction_factor = before->layout.prediction_factor;
-    if (!leader_step_is_long(context, plan))
+        plan->layout.prediction_factor = leader_prediction_factor(context);
+    if (!leader_step_is_long(plan))
         plan->layout.copy_seconds = 0;
     if (before && !plan->change.planned)
         plan->trial = (struct plan_trial){.slower = before->trial.slower,

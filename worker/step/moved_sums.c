@@ -432,6 +432,11 @@ bool moved_sums_have_arrived(const struct moved_sums *moved)
     return moved->receives.done == moved->receives.count;
 }
 
+bool moved_sums_are_over(const struct moved_sums *moved)
+{
+    return moved_sums_have_arrived(moved) && moved->sends.done == moved->sends.count;
+}
+
 /* A donor waits for those alone that have asked it for something. */
 static int release_donors(struct moved_sums *moved)
 {

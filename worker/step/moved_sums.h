@@ -56,6 +56,8 @@ int moved_sums_arrive(struct moved_sums *moved, const struct gradients *gradient
 int moved_sums_advance(struct moved_sums *moved) CHECK_RESULT;
 /** moved_sums_have_arrived() - return whether all is here, by moved_sums_advance() */
 bool moved_sums_have_arrived(const struct moved_sums *moved);
+/** moved_sums_are_over() - return whether all that this rank gives has left, too */
+bool moved_sums_are_over(const struct moved_sums *moved);
 /** moved_sums_await_unit() - wait for all sums of @unit. Errors as moved_sums_new() */
 int moved_sums_await_unit(struct moved_sums *moved, unsigned unit) CHECK_RESULT;
 /** moved_sums_await_release() - on a donor: wait until all that was asked for has arrived. Errors

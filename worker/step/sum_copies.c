@@ -38,6 +38,7 @@ struct sum_copies {
     unsigned keeper, owner;    /* ranks: who keeps this one's, and whose this one keeps */
     uint64_t began_ns, due_ns; /* of the copy under way; of the next one */
     uint64_t links_ns;         /* processor time of the links, when it was begun */
+    uint64_t staging_ns;       /* of this thread: the time in which it was staged */
     struct batch sends, receives;
     struct step_sums asked;             /* what the keeper has, when it last asked */
     bool has_asked, stopped, has_ended; /* has_ended: the owner, in this step */
@@ -282,14 +283,14 @@ static void await_due(struct sum_copies *copies, uint64_t from_ns)
                                        &copies->engine->state->copy_cost);
 }
 
-/* Add what the links took for the copy; where their thread has ended, that is not known. */
-static void add_links_cost(struct sum_copies *copies)
+/* What the links took is not known where their thread has ended. */
+static void note_cost(struct sum_copies *copies)
 {
     uint64_t now_ns = links_ns(copies);
+    bool is_known = copies->links_ns && now_ns > copies->links_ns;
 
-    if (copies->links_ns && now_ns > copies->links_ns)
-        copies->engine->state->copy_cost.cost_ns +=
-            (now_ns - copies->links_ns) / threads_of(copies);
+    copies->engine->state->copy_cost.cost_ns =
+        copies->staging_ns + (is_known ? (now_ns - copies->links_ns) / threads_of(copies) : 0);
 }
 
 /* A head that another replica passes on is in its buffer once this one has gone on with it. */
@@ -364,8 +365,8 @@ static int copy_missing(struct sum_copies *copies)
     copies->began_ns = now_ns;
     copies->links_ns = links_ns(copies);
     status = send_batch(copies);
-    copies->engine->state->copy_cost =
-        (struct sum_copies_cost){now_ns, clock_monotonic_ns() - now_ns};
+    copies->staging_ns = clock_monotonic_ns() - now_ns;
+    copies->engine->state->copy_cost.began_ns = now_ns; /* it costs as much as the last, so far */
     return status;
 }
 
@@ -397,7 +398,7 @@ static int advance_owner(struct sum_copies *copies, bool waits)
     int status = settle(&copies->sends, waits);
 
     if (!status && copies->sends.list && !is_under_way(&copies->sends)) {
-        add_links_cost(copies);
+        note_cost(copies);
         await_due(copies, copies->began_ns);
         end_batch(copies, &copies->sends);
     }

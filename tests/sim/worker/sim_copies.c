@@ -160,7 +160,7 @@ static void copy(struct sim_worker *worker)
         return;
     copies->has_asked = false;
     copies->sending = true;
-    copies->began_ns = sim->now_ns;
+    copies->began_ns = copies->cost.began_ns = sim->now_ns;
     copies->arrive_ns =
         sim->now_ns + copies->sent.count * (sim->costs.unit_ns / 3) +
         sim_scale_sums_ns(sim, worker->instance, sim_mix(worker->generation, sim->now_ns));

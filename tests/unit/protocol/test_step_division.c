@@ -143,7 +143,7 @@ static void test_a_copy_counts_where_its_owner_is_gone(void **state)
     scene_init(&scene, 1, 3, 8);
     for (unsigned lane = 2; lane < 6; lane++) {
         has(&scene, 0, lane, MICRO_BATCHES);
-        scene.lists[0][lane].copied = true;
+        scene.lists[0][lane].copied = scene.lists[0][lane].offered = true;
     }
     has(&scene, 1, 2, MICRO_BATCHES); /* the same, by itself */
     has(&scene, 1, 3, 2);             /* less */
@@ -517,6 +517,7 @@ static void test_facts_travel(void **state)
     scene.lists[0][2].span = (struct lane_tree_span){2, 2};
     scene.lists[0][3].validated = true;
     scene.lists[0][1].copied = scene.lists[0][3].copied = true;
+    scene.lists[0][2].offered = scene.lists[0][3].offered = true;
     assert_int_equal(step_facts_pack(&scene.facts[0], 4, &writer), 0);
     assert_int_equal(unpack(&message, &facts), 0);
     for (unsigned lane = 0; lane < 4; lane++) {
@@ -527,6 +528,7 @@ static void test_facts_travel(void **state)
         assert_int_equal(a->span.count, b->span.count);
         assert_int_equal(a->validated, b->validated);
         assert_int_equal(a->copied, b->copied);
+        assert_int_equal(a->offered, b->offered);
     }
     step_facts_done(&facts);
 }
@@ -542,7 +544,7 @@ static void test_false_facts_are_refused(void **state)
         {1, 1, 5, 5, 2, 1, 0}, /* begins after the lane */
         {1, 1, 5, 5, 0, 1, 0}, /* ends before it */
         {1, 1, 5, 5, 1, 4, 0}, /* ends after the last */
-        {1, 1, 5, 5, 1, 1, 4}, /* no such flag */
+        {1, 1, 5, 5, 1, 1, 8}, /* no such flag */
         {1, 1, 5, 5, 1, 1},
     };
 

@@ -525,6 +525,37 @@ static void test_one_in_the_middle_of_a_micro_batch_is_waited_for(void **state)
     assert_int_equal(three_decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
 }
 
+/* Two die in one step of half a minute, of which nothing was measured in between: what the steps
+ * before took is handed on, so that sums are copied in both plans. */
+static void test_sums_are_copied_in_steps_that_were_measured_to_be_long(void **state)
+{
+    (void)state;
+    three_spec.train.micro_batches_per_lane = 8;
+    three_plan->layout.predicted_step_seconds = 0.01;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    three_say(0, WORKER_STUCK, 6, 9);
+    three_say(1, WORKER_STUCK, 6, 9);
+    lose(2);
+    three_decide();
+    three_expect_published(9, 0);
+    assert_true(three_decision.plan->layout.copy_seconds ==
+                0); /* it is not known how long they are */
+    three_view.progress.step_seconds = 30;
+    three_decide();
+    three_expect_published(9, 0);
+    double factor = three_decision.plan->layout.prediction_factor;
+    assert_true(factor > 2999 && factor < 3001);
+    assert_true(three_decision.plan->layout.copy_seconds > 0);
+    three_plan->layout.prediction_factor = factor;
+    three_view.progress.step_seconds = 0;
+    three_memory = (struct leader_memory){0};
+    three_decide();
+    three_expect_published(9, 0);
+    assert_true(three_decision.plan->layout.prediction_factor == factor);
+    assert_true(three_decision.plan->layout.copy_seconds > 0);
+}
+
 /* The workers were told to follow a failure, and have not finished an operation from before it. */
 static void test_one_in_an_operation_of_the_generation_before_is_waited_for(void **state)
 {
@@ -567,6 +598,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, three_setup, three_teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_one_in_the_middle_of_a_micro_batch_is_waited_for),
+        TEST(test_sums_are_copied_in_steps_that_were_measured_to_be_long),
         TEST(test_one_that_computes_wrongly_ends_the_outputs_from_before),
         TEST(test_one_in_an_operation_of_the_generation_before_is_waited_for),
         TEST(test_words_name_who_is_lost_and_what_becomes_of_the_step),
