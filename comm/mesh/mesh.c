@@ -643,17 +643,6 @@ int mesh_receive_any(struct mesh *mesh, unsigned peer_rank, uint64_t tag, uint64
     return status;
 }
 
-/* Return the processor time of the I/O thread; 0: unknown. */
-static uint64_t thread_ns(const struct mesh *mesh)
-{
-    struct timespec time = {0};
-    clockid_t clock;
-
-    if (pthread_getcpuclockid(mesh->io.thread, &clock) || clock_gettime(clock, &time))
-        return 0;
-    return (uint64_t)time.tv_sec * NS_PER_SECOND + (uint64_t)time.tv_nsec;
-}
-
 void mesh_statistics(struct mesh *mesh, struct mesh_statistics *ret_statistics)
 {
     *ret_statistics = (struct mesh_statistics){
@@ -665,6 +654,15 @@ void mesh_statistics(struct mesh *mesh, struct mesh_statistics *ret_statistics)
             atomic_load_explicit(&mesh->counters.messages_received, memory_order_relaxed),
         .wait_ns = atomic_load_explicit(&mesh->counters.wait_ns, memory_order_relaxed),
         .turned_away = atomic_load_explicit(&mesh->counters.turned_away, memory_order_relaxed),
-        .thread_ns = thread_ns(mesh),
     };
+}
+
+uint64_t mesh_thread_ns(const struct mesh *mesh)
+{
+    struct timespec time = {0};
+    clockid_t clock;
+
+    if (pthread_getcpuclockid(mesh->io.thread, &clock) || clock_gettime(clock, &time))
+        return 0;
+    return (uint64_t)time.tv_sec * NS_PER_SECOND + (uint64_t)time.tv_nsec;
 }

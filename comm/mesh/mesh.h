@@ -238,6 +238,7 @@ void mesh_ask_again(struct mesh *mesh);
 struct mesh_statistics {
     uint64_t bytes_sent, bytes_received, messages_sent, messages_received, wait_ns;
     uint64_t turned_away; /* connections from addresses that no peer has */
-    uint64_t thread_ns;   /* processor time of the I/O thread */
 };
 void mesh_statistics(struct mesh *mesh, struct mesh_statistics *ret_statistics);
+/** mesh_thread_ns() - return the processor time of the I/O thread; 0: unknown, or it has ended */
+uint64_t mesh_thread_ns(const struct mesh *mesh);

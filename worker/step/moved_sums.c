@@ -390,7 +390,7 @@ static void put_copies(struct moved_sums *moved, const struct gradients *gradien
 
     for (unsigned k = 0; k < moved->sums.count; k++) {
         const struct step_sum *sum = &moved->sums.list[k];
-        if (sum->chosen && sum->offered && sum->source == moved->rank)
+        if (sum->chosen && sum->copied)
             kernel->copy(moved->state->device, gradients_sum(gradients, sum->unit, sum->span),
                          copied_sums_data(moved->copies, sum), unit_bytes(moved, sum->unit));
     }
@@ -405,7 +405,7 @@ int moved_sums_arrive(struct moved_sums *moved, const struct gradients *gradient
     put_copies(moved, gradients);
     for (unsigned k = moved->sums.count; !status && k-- > 0;) {
         const struct step_sum *sum = &moved->sums.list[k];
-        if (sum->chosen && sum->offered && sum->source != moved->rank)
+        if (sum->chosen && sum->offered && !sum->copied)
             status = receive_sum(moved, sum, gradients_sum(gradients, sum->unit, sum->span));
     }
     return status ? status : moved_sums_advance(moved);
@@ -505,7 +505,7 @@ static void close_transfers(struct transfers *transfers)
 
 static bool has_arrived(const struct moved_sums *moved, const struct step_sum *sum)
 {
-    if (sum->source == moved->rank)
+    if (sum->copied)
         return moved->copies_are_in;
     for (unsigned i = 0; i < moved->receives.count; i++)
         if (moved->receives.list[i].sum == sum)

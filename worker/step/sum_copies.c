@@ -263,14 +263,6 @@ static int advance_keeper(struct sum_copies *copies, bool waits)
 
 /* ---- the owner ---- */
 
-static uint64_t links_ns(const struct sum_copies *copies)
-{
-    struct mesh_statistics statistics;
-
-    mesh_statistics(copies->engine->mesh, &statistics);
-    return statistics.thread_ns;
-}
-
 static unsigned threads_of(const struct sum_copies *copies)
 {
     return MAX(1u, copies->engine->state->thread_count);
@@ -286,7 +278,7 @@ static void await_due(struct sum_copies *copies, uint64_t from_ns)
 /* What the links took is not known where their thread has ended. */
 static void note_cost(struct sum_copies *copies)
 {
-    uint64_t now_ns = links_ns(copies);
+    uint64_t now_ns = mesh_thread_ns(copies->engine->mesh);
     bool is_known = copies->links_ns && now_ns > copies->links_ns;
 
     copies->engine->state->copy_cost.cost_ns =
@@ -363,7 +355,7 @@ static int copy_missing(struct sum_copies *copies)
     }
     copies->has_asked = false;
     copies->began_ns = now_ns;
-    copies->links_ns = links_ns(copies);
+    copies->links_ns = mesh_thread_ns(copies->engine->mesh);
     status = send_batch(copies);
     copies->staging_ns = clock_monotonic_ns() - now_ns;
     copies->engine->state->copy_cost.began_ns = now_ns; /* it costs as much as the last, so far */

@@ -45,16 +45,6 @@ static bool is_in_this_step(const struct sim_worker *worker)
            worker->point <= POINT_REDUCE;
 }
 
-static void send_sums(struct sim_worker *worker, unsigned rank, enum sim_tag tag,
-                      const struct step_sums *sums)
-{
-    CLEANUP(bytes_done) struct bytes content = {0};
-    struct words_writer writer = {.bytes = &content};
-    if (step_sums_pack(sums, SIM_LANES, &writer))
-        abort();
-    sim_mesh_send_bytes(worker->mesh, rank, tag, step_of(worker), &content);
-}
-
 static bool take_sums(struct sim_worker *worker, unsigned rank, enum sim_tag tag,
                       struct step_sums *sums)
 {
@@ -86,7 +76,7 @@ static void keep(struct sim_copies *copies, const struct step_sum *sum)
 static void ask(struct sim_worker *worker)
 {
     unsigned owner = sum_copies_owner(&worker->plan->layout, replica_of(worker));
-    send_sums(worker, rank_in(worker, owner), SIM_COPIES_ASKED, &worker->share.copies.kept);
+    sim_sums_send(worker, rank_in(worker, owner), SIM_COPIES_ASKED, &worker->share.copies.kept);
 }
 
 static bool take_copies(struct sim_worker *worker)
@@ -139,7 +129,7 @@ static void arrive(void *context)
         worker->mesh->state != SIM_MESH_OPEN)
         return;
     unsigned keeper = sum_copies_keeper(&worker->plan->layout, replica_of(worker));
-    send_sums(worker, rank_in(worker, keeper), SIM_COPIES, &copies->sent);
+    sim_sums_send(worker, rank_in(worker, keeper), SIM_COPIES, &copies->sent);
     uint64_t parts = worker->sim->costs.lane_ns > 0 ? COST_PARTS : COST_PARTS_DRAWN;
     copies->cost = (struct sum_copies_cost){copies->began_ns,
                                             (worker->sim->now_ns - copies->began_ns) / parts};

@@ -75,8 +75,8 @@ void sim_sums_list_own(const struct sim_worker *worker, struct step_sums *sums)
         list_unit(worker, &kept, unit, sums);
 }
 
-static void send_sums(struct sim_worker *worker, unsigned rank, enum sim_tag tag,
-                      const struct step_sums *sums)
+void sim_sums_send(struct sim_worker *worker, unsigned rank, enum sim_tag tag,
+                   const struct step_sums *sums)
 {
     CLEANUP(bytes_done) struct bytes content = {0};
     struct words_writer writer = {.bytes = &content};
@@ -94,7 +94,7 @@ void sim_sums_begin(struct sim_worker *worker)
         if (pair_of(worker, i)->from_rank != worker->rank)
             continue;
         list_kept(worker, pair_of(worker, i)->to_rank, &offer);
-        send_sums(worker, pair_of(worker, i)->to_rank, SIM_OFFER, &offer);
+        sim_sums_send(worker, pair_of(worker, i)->to_rank, SIM_OFFER, &offer);
     }
     if (worker->rank >= worker->plan->layout.worker_count)
         return;
@@ -190,7 +190,7 @@ void sim_sums_settle(struct sim_worker *worker, const struct step_division *divi
                 moved->list.list[k].source == pair->from_rank)
                 add(&wanted, &moved->list.list[k]);
         asked += wanted.count;
-        send_sums(worker, pair->from_rank, SIM_WANTED, &wanted);
+        sim_sums_send(worker, pair->from_rank, SIM_WANTED, &wanted);
     }
     if (asked == 0)
         return;

@@ -363,6 +363,9 @@ bool sim_sums_misses(const struct sim_worker *worker, unsigned lane);
 int sim_sums_await_release(struct sim_worker *worker);
 void sim_sums_done(struct sim_worker *worker);
 
+/** sim_sums_send() - Send a list of sums of the coming step */
+void sim_sums_send(struct sim_worker *worker, unsigned rank, enum sim_tag tag,
+                   const struct step_sums *sums);
 /** sim_sums_list_own() - List what the worker has of the step that it computes now */
 void sim_sums_list_own(const struct sim_worker *worker, struct step_sums *sums);
 
